@@ -25,6 +25,7 @@ AXE = "axe-core@4.14.0"
 SENTENCE, WORD = "天色将晚，人马困乏。", "将"
 VIEWS = {
     "sentence": f"#/sentence?text={quote(SENTENCE)}&token=1",
+    "concordance": f"#/concordance?word={quote(WORD)}",
     "compare": f"#/compare?a={quote('曹操大怒。')}&b={quote('曹操大喜。')}",
     "senses": f"#/senses?word={quote(WORD)}",
     "tasks": f"#/tasks?text={quote('这家酒店很好。')}",
@@ -39,6 +40,9 @@ PERMALINKS = {
     "layer": (f"{VIEWS['compare']}&layer=0", "pre[aria-label=curl]", '"layer":0'),
     "area": (f"{VIEWS['senses']}&area=-9,-9,9,9", ".small", "Clear selection"),
     "sense": (f"{VIEWS['senses']}&sense=0", ".sense[aria-pressed=true]", "Sense 1"),
+    "order": (f"{VIEWS['concordance']}&sort=right", ".hint", "Sorted by the three words"),
+    "near": (f"{VIEWS['concordance']}&near={quote('天色')}", ".hint", "with 天色 near"),
+    "reading": (f"{VIEWS['concordance']}&read=6", "dialog mark", WORD),
     "change": (CHANGE, ".change tbody th", "曹操"),
     "curves": ("#/model", "svg.curves .label", "backward"),
 }

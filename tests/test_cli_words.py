@@ -152,6 +152,14 @@ def test_change_prints_each_measure_with_its_p_value(indexed: Callable[..., Ran]
         (["nearest", "index", "banks", "--unlike", "rivers"], "Did you mean bank"),
         (["senses", "{bilm}", "bank"], "no index.json in it"),
         (["senses", "index", "failed"], "too few to tell senses apart"),
+        (["concordance", "{bilm}", "bank"], "no index.json in it"),
+        (["concordance", "index", "banks"], "Did you mean bank"),
+        (["concordance", "index", "bank", "--sort", "similarity"], "needs --usage, the number of a line"),
+        (["concordance", "index", "bank", "--usage", "2"], "--sort similarity is what --usage needs"),
+        (["concordance", "index", "bank", "--collocate", "rose"], "No usage has 'rose' within 5 words"),
+        (["concordance", "index", "bank", "--sort", "size"], "'size' is not one of 'document', 'left'"),
+        (["collocates", "index", "banks"], "Did you mean bank"),
+        (["passage", "index", "999"], "There is no usage 999: the index has usages 0 to"),
         (["index", "{bilm}", "none.txt", "--out", "x"], "no such file"),
         (["index", "{bilm}", "text.txt", "--out", "x", "--layer", "all"], "a usage has one vector"),
         (["index", "{bilm}", "text.txt", "--out", "x", "--layer", "1,2"], "the model has 3 layers"),
@@ -338,6 +346,53 @@ def test_the_usages_of_a_word_are_written_as_a_table_that_spreadsheets_do_not_ru
     ]
     second_document = run("export", "index", "usages.csv", "--word", "bank", "--documents", "2", "--force")
     assert second_document.out == "usages.csv: 1 usage of bank\n"
+
+
+def test_a_csv_file_may_lack_a_byte_order_mark_and_has_no_formulas(run: Callable[..., Ran], bilm: str):
+    write("corpus.txt", "=1+1 bank ＝2 .\n")
+    assert run("index", bilm, "corpus.txt", "--out", "index").code == 0
+    for options, mark in (((), b"\xef\xbb\xbf"), (("--no-bom", "--force"), b"")):
+        assert run("export", "index", "usages.csv", "--word", "bank", *options).code == 0
+        assert Path("usages.csv").read_bytes().startswith(mark + b"left,word")
+        (row,) = csv.DictReader(Path("usages.csv").read_text("utf-8-sig").splitlines())
+        assert row["left"].startswith("'=1")
+        assert row["right"].lstrip().startswith("＝2")  # not at the beginning of its cell
+
+
+def test_lines_of_a_concordance_are_printed(indexed: Callable[..., Ran]):
+    out = indexed("concordance", "index", "bank", "-k", "3", "--sort", "right", "--width", "9").out
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert rows[0][1:] == ["corpus.txt:1", "river [bank] . The"]
+    assert len(rows) == 3
+    by = indexed("concordance", "index", "bank", "--by", "document", "--start", "11")
+    assert by.out.splitlines()[-1] == "12\t1333.33\tcorpus.txt"
+    assert "more lines" not in by.err
+    assert (
+        indexed("concordance", "index", "bank", "-k", "5").err.splitlines()[-1].startswith("polyseme: 7 more")
+    )
+    values = json.loads(indexed("concordance", "index", "bank", "--sort", "sense", "--json").out)
+    assert (values["total"], values["lines"][0]["sense"]) == (12, 0)
+    like = indexed(
+        "concordance", "index", "bank", "--sort", "similarity", "--usage", rows[1][0], "-k", "1"
+    ).out
+    assert like.split("\t")[2] == "1.000"
+
+
+def test_collocates_and_passages_are_printed(indexed: Callable[..., Ran]):
+    heads, first, *_ = indexed("collocates", "index", "bank", "--all-words", "--senses").out.splitlines()
+    assert heads == "log-likelihood\tnear\texpected\tleft\tright\tusages\tsenses\tword"
+    assert first.split("\t")[-1] in " ".join(LINES).split()
+    assert json.loads(indexed("collocates", "index", "bank", "--json").out)[0]["left"] >= 0
+    number = indexed("concordance", "index", "bank", "-k", "1", "--start", "1").out.split("\t")[0]
+    passage = indexed("passage", "index", number, "--sentences", "1").out.splitlines()
+    assert passage == [
+        "corpus.txt:2",
+        "",
+        "He sat on the river bank .",
+        "The [bank] failed .",
+        "The river rose .",
+    ]
+    assert json.loads(indexed("passage", "index", number, "--json").out)["line"] == 2
 
 
 def test_usages_go_to_csv_files_of_an_index_only(indexed: Callable[..., Ran], models: Path):

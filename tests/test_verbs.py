@@ -74,8 +74,8 @@ def test_a_verb_has_the_same_arguments_and_defaults_in_python_and_on_the_command
 def test_every_verb_is_public_and_a_command():
     verbs = (
         "pretrain book characters embed train predict summarise evaluate score substitutes generate index "
-        "nearest senses timeline disambiguate change similarity map_usages cache convert export sample info "
-        "doctor serve"
+        "nearest concordance collocates passage senses timeline disambiguate change similarity map_usages "
+        "cache convert export sample info doctor serve"
     )
     assert set(verbs.split()) == set(COMMANDS)
     assert all(getattr(polyseme, verb).__doc__ for verb in COMMANDS)

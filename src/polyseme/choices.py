@@ -37,3 +37,4 @@ Correction = Literal["none", "centre", "components", "whiten", "senses"]
 IndexPrecision = Literal["fp16", "fp32"]
 GraphDtype = Literal["float16", "int8"]
 MapMethod = Literal["pca", "tsne"]
+ConcordanceSort = Literal["document", "left", "right", "sense", "similarity"]  # the order of the lines

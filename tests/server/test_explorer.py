@@ -192,7 +192,7 @@ def test_a_sample_is_announced_and_documents_are_sorted_by_name(visit: Visit):
 
     visit.alter_response("/senses", change)
     visit.go("senses")
-    visit.expect_visible(".sticky .hint", "Showing a random sample of")
+    visit.expect_visible("#area-hint", "Showing a random sample of")
     names = visit.page.locator("svg.shares > g > text")
     playwright.expect(names).to_have_text(["1.txt", "9.txt", "10.txt"])
     playwright.expect(visit.page.locator("label", has_text="Group by")).to_have_count(0)
@@ -259,11 +259,11 @@ def test_an_empty_view_offers_an_example(visit: Visit, view: str, text: str):
     visit.settle()
 
 
-@pytest.mark.parametrize("view", ["sentence", "senses"])
+@pytest.mark.parametrize("view", ["sentence", "concordance", "senses"])
 def test_without_an_index_the_page_says_how_to_build_one(visit: Visit, view: str):
     visit.alter_response("/info", lambda info: info.update(indexes=[]))
     visit.go(view)
-    visit.expect_visible("main pre", "corpus-index")
+    visit.expect_visible("main pre:visible", "corpus-index")
 
 
 FAILURES = {

@@ -93,7 +93,7 @@ def test_code_of_the_compare_view_gives_what_the_page_shows(visit: Visit, first:
 def test_code_of_the_senses_view_gives_what_the_page_shows(visit: Visit):
     visit.go("senses")
     python, curl, cli = run_code(visit)
-    names = visit.page.locator(".sense .neighbours").all_inner_texts()
+    names = visit.page.locator(".sense-card .neighbours").all_inner_texts()
     shares = [text.split(" ")[0] for text in visit.page.locator(".sense .hint").all_inner_texts()[1:]]
     rows = [line.split() for line in python.splitlines()]
     assert [(row[0], " · ".join(row[1:5])) for row in rows] == list(zip(shares, names, strict=True))
@@ -141,7 +141,7 @@ def export(visit: Visit, name: str, kind: str) -> str:
 
 def test_exported_charts_have_a_title_a_legend_and_the_names_of_the_senses(visit: Visit):
     visit.go("senses")
-    first = visit.page.locator(".sense .neighbours").first.inner_text()
+    first = visit.page.locator(".sense-card .neighbours").first.inner_text()
     label = (visit.page.locator("svg.map .label").first.text_content() or "").strip()
     assert re.match(r"\d \S", label)
     for name in ("Map of usages", "Shares by document"):

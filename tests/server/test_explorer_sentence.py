@@ -6,6 +6,7 @@ import contextlib
 import io
 from urllib.parse import quote
 
+import httpx
 import numpy as np
 import pytest
 
@@ -52,6 +53,8 @@ def test_sliders_at_rest_show_the_list_of_the_server_and_moving_one_sends_no_req
     quotes = visit.page.locator(".usages .quote")
     playwright.expect(quotes).to_have_text([usage["sentence"] for usage in expected])
     playwright.expect(visit.page.locator(".moved")).to_have_count(0)
+    playwright.expect(visit.page.locator(".mixer")).to_be_hidden()  # the usages come first
+    visit.page.get_by_text("Layer mix: top").click()
     visit.expect_visible(".mixer", "one-index uses the top layer (2)")
     before = visit.cosines()
     requests: list[str] = []
@@ -88,14 +91,12 @@ def test_layer_0_alone_finds_usages_of_the_same_word(visit: Visit, server):
     assert visit.cosines() == ["1.000"] * 10  # the word has more than ten usages
     playwright.expect(visit.page.locator(".usages mark")).to_have_text([WORD] * 10)
     visit.expect_visible(
-        "#mix-0-alone", "This layer alone: 10 of the top 10 are the same word, mean cosine 1.00"
+        "#mix-0-alone", "With this layer alone, 10 of the top 10 are the same word, mean cosine 1.00"
     )
-    visit.expect_visible("#mix-1-alone", f"This layer alone, among the {count} candidates: ")
-    visit.expect_visible("#mix-2-alone", "This layer alone: ")
+    visit.expect_visible("#mix-1-alone", f"With this layer alone, among the {count} candidates, ")
+    visit.expect_visible("#mix-2-alone", "With this layer alone, ")
     visit.expect_visible(".mixer", f"the {len(response['usages'])} nearest usages in the layer of the index")
-    visit.expect_visible(
-        "section[aria-labelledby=words-title] .hint", "independent of this sentence and of the sliders"
-    )
+    visit.expect_visible("section[aria-labelledby=words-title] .hint", "not only in this sentence")
 
 
 def test_a_paragraph_is_read_sentence_by_sentence(visit: Visit, server):
@@ -127,17 +128,28 @@ def test_a_long_text_is_shown_in_pages_and_a_too_long_sentence_is_an_error(visit
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_examples_are_in_the_language_of_the_corpus(visit: Visit, language: str):
-    for view in ("sentence", "senses"):
+def test_examples_come_from_the_corpus(visit: Visit, server, language: str):
+    for view in ("sentence", "concordance", "senses"):
         visit.go(f"#/{view}", language)
         visit.expect_visible(".empty a", WORD)
+    visit.go("#/sentence", language)
+    corpus = httpx.get(f"{server.address}/info").json()["indexes"][0]["examples"]
+    playwright.expect(visit.page.locator(".empty li")).to_have_text(corpus["texts"])
+    visit.page.locator(".empty a").first.click()
+    visit.expect_visible(".token[aria-pressed=true]", corpus["words"][0])  # an example chooses its word
+    visit.expect_visible(".usages mark")
 
 
-def test_the_examples_are_segmented_well(visit: Visit, server):
+def test_without_an_index_examples_are_in_the_language_of_the_model(visit: Visit, server):
+    visit.alter_response("/info", lambda info: info.update(indexes=[]))
     visit.go("#/sentence")
     texts = visit.page.locator(".empty li").all_inner_texts()
     assert [" ".join(words) for words in tokenize(server.address, texts)] == [
-        "曹操 大怒 ， 欲 斩 此 将 。",
         "天色 将 晚 ， 人马 困乏 。",
-        "宝玉 听 了 ， 心中 十分 欢喜 。",
+        "他 在 河边 坐下 ， 看着 流水 。",
     ]
+    assert "corpus" not in visit.page.locator("main").inner_text()
+    visit.page.locator(".empty a").first.click()
+    visit.expect_visible(".token[aria-pressed=true]", "将")
+    visit.expect_visible(".rankings")
+    assert "in the corpus" not in visit.page.locator("main").inner_text()

@@ -35,9 +35,14 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_every_view_opens_in_both_languages(visit: Visit, tmp_path: Path, view: str, language: str):
     visit.go(view, language)
     playwright.expect(visit.page.locator("html")).to_have_attribute("lang", re.compile(f"^{language}"))
-    wanted = {"sentence": WORD, "compare": "大怒", "senses": WORD, "tasks": "reviews", "model": "zh-classic"}[
-        view
-    ]
+    wanted = {
+        "sentence": WORD,
+        "concordance": WORD,
+        "compare": "大怒",
+        "senses": WORD,
+        "tasks": "reviews",
+        "model": "zh-classic",
+    }[view]
     playwright.expect(visit.page.locator("main")).to_contain_text(wanted)
     folder = Path(SCREENSHOTS or tmp_path)
     ending = "" if language == "en" else f".{language}"

@@ -13,9 +13,11 @@ from fastapi.routing import APIRoute
 from polyseme import api
 from polyseme.elmo import Elmo
 from polyseme.server.catalog import Catalog
+from polyseme.server.concordances import ConcordanceRoutes
 from polyseme.server.evaluation import EvaluationRoutes
 from polyseme.server.http import requests
 from polyseme.server.http.limits import Limits
+from polyseme.server.sense_cache import SenseCache
 from polyseme.server.state import ServerState
 from polyseme.server.verbs import VerbRoutes
 
@@ -76,6 +78,9 @@ ROUTES: dict[str, Route] = {
     ),
     "/timeline": (requests.TimelineRequest, api.timeline, {}, {"index"}, set(), {}),
     "/senses": (requests.SensesRequest, api.senses, {}, {"index"}, set(), {}),  # a name, see ROUTE_FIELDS
+    "/concordance": (requests.ConcordanceRequest, api.concordance, {}, {"index"}, set(), {}),
+    "/collocates": (requests.CollocatesRequest, api.collocates, {}, {"index"}, set(), {}),
+    "/passage": (requests.PassageRequest, api.passage, {}, {"index"}, set(), {}),
     "/change": (requests.ChangeRequest, api.change, {}, set(), set(), {}),
     "/summarise": (requests.SummariseRequest, api.summarise, {}, set(), set(), {}),
     "/generate": (requests.GenerateRequest, api.generate, {}, set(), set(), {}),
@@ -120,8 +125,10 @@ def test_a_route_has_the_arguments_and_defaults_of_its_function(route: str):
 
 def test_every_verb_over_http_has_a_row():
     app = FastAPI()
-    for routes in (VerbRoutes, EvaluationRoutes):
-        routes(ServerState(open_nothing, Limits())).add_to(app)
+    state = ServerState(open_nothing, Limits())
+    VerbRoutes(state).add_to(app)
+    ConcordanceRoutes(state, SenseCache()).add_to(app)
+    EvaluationRoutes(state).add_to(app)
     paths = {route.path for route in app.routes if isinstance(route, APIRoute)}
     assert paths - set(ROUTES) == {"/tokenize"}  # part of embed, not a verb
 

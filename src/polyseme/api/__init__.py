@@ -8,6 +8,7 @@ Paths or open objects in, files or plain values out. Nothing is printed here.
 from __future__ import annotations
 
 from polyseme.api.books import BookResult, book, characters
+from polyseme.api.concordances import collocates, concordance, passage
 from polyseme.api.embedding import EmbedResult, embed
 from polyseme.api.exporting import ExportResult, export
 from polyseme.api.indexing import index
@@ -50,6 +51,8 @@ __all__ = [
     "cache",
     "change",
     "characters",
+    "collocates",
+    "concordance",
     "convert",
     "count_examples",
     "describe_prediction",
@@ -65,6 +68,7 @@ __all__ = [
     "map_usages",
     "nearest",
     "open_source",
+    "passage",
     "plan_prediction",
     "plan_similarity",
     "predict",

@@ -55,6 +55,7 @@ def export(
     min_count: int = 1,
     word: str | None = None,
     documents: Documents | None = None,
+    bom: bool = True,
     force: bool = False,
     progress: ProgressOption = None,
 ) -> ExportResult:
@@ -79,6 +80,7 @@ def export(
         min_count: Only words with at least this many usages.
         word: Only usages of this word, in a .csv file or with `to`; needs an index.
         documents: Only usages in these documents, as in `nearest`.
+        bom: Begin a .csv file with a byte order mark, without which Excel garbles Chinese.
         force: Replace the output if it exists.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
@@ -104,7 +106,7 @@ def export(
         )
     path = _check_out(out, to, table)
     if word is not None or path.suffix.lower() == ".csv":
-        return _export_usages(source, path, word, documents, force)
+        return _export_usages(source, path, word, documents, bom, force)
     if documents is not None:
         raise UsageError("`documents` has no effect without `word`. Leave it out.")
     find_export_format(path, format)
@@ -127,6 +129,7 @@ def _export_usages(
     path: Path,
     word: str | None,
     documents: Documents | None,
+    bom: bool,
     force: bool,
 ) -> ExportResult:
     """Write the usages of a word as a table: left context, word, right context, and where they are."""
@@ -155,7 +158,7 @@ def _export_usages(
         for usage, document in zip(map(index.usage, numbers.tolist()), listed, strict=True)
     )
     with lock_output(path), new_file(path, force=force) as new:
-        count = write_csv(new, ["left", "word", "right", "document", "title", "line", *fields], rows)
+        count = write_csv(new, ["left", "word", "right", "document", "title", "line", *fields], rows, bom=bom)
     return ExportResult(path, 1, 0, count)
 
 

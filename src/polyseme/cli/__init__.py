@@ -17,6 +17,7 @@ import typer
 
 from polyseme.cli import (
     books,
+    concordances,
     indexing,
     language,
     meanings,
@@ -40,6 +41,9 @@ COMMANDS = {  # by the panel of `polyseme --help` that lists them
         books.book,
         books.characters,
         indexing.index,
+        concordances.concordance,
+        concordances.collocates,
+        concordances.passage,
         neighbours.nearest,
         neighbours.similarity,
         meanings.senses,

@@ -121,6 +121,9 @@ def export(
         str | None, typer.Option(help="Only usages of this word: KWIC in a .csv file, or with --to.")
     ] = None,
     documents: SelectedDocuments = None,
+    bom: Annotated[
+        bool, typer.Option(help="Begin a .csv file with a byte order mark, as Excel needs for Chinese.")
+    ] = True,
     force: Force = False,
 ) -> None:
     """Write the mean vector of every word, or every usage with its vector, for other programs."""
@@ -136,6 +139,7 @@ def export(
         min_count=min_count,
         word=word,
         documents=documents,
+        bom=bom,
         force=force,
         progress=True,
     )

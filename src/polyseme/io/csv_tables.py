@@ -2,8 +2,9 @@
 
 rows  ->  io.csv_tables  ->  books.network, api.exporting
 
-UTF-8 with a byte order mark, without which Excel garbles Chinese. Text that a spreadsheet would run as a
-formula (`=…`, `+…`, `-…`, `@…`) gets an apostrophe before it, as OWASP recommends; numbers stay numbers.
+UTF-8 with a byte order mark, without which Excel garbles Chinese; other programs may not expect one. Text
+that a spreadsheet would run as a formula (`=…`, `+…`, `-…`, `@…`, also full width) gets an apostrophe before
+it, as OWASP recommends; numbers stay numbers.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = (*"=+-@＝＋－＠", "\t", "\r", "\n")  # full width, too
 
 
-def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]], *, bom: bool = True) -> int:
     """Write a table, and return the number of its rows.
 
     Args:
         path: The file, which is replaced.
         head: The names of the columns.
         rows: The cells; numbers are written as they are.
+        bom: Begin with a byte order mark, for Excel.
 
     Example:
         >>> write_csv(Path("usages.csv"), ["left", "word", "right"], [["the river ", "bank", " ."]])
@@ -29,7 +31,7 @@ def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]])
 
     """
     count = 0
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
+    with path.open("w", encoding="utf-8-sig" if bom else "utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([_make_safe(name) for name in head])
         for count, row in enumerate(rows, start=1):  # noqa: B007  # the last number is the count

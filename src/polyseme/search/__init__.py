@@ -15,8 +15,11 @@ similarity         cosines of words, usages and sentences; the odd one out
 clusters           clusters of directions: how many, how stable
 contexts           the words around usages: topics, grammar, collocates
 grammar            whether groups of usages are grammatical positions
+corpus_text        the text of an index in its order, and passages of it
 senses             the senses of a word: clusters of its usages, with evidence
 timeline           a word and its senses over documents or years
+concordance        usages as lines, sorted; counts over documents
+collocates         the words that stand near a word, by log-likelihood
 maps               usages in two dimensions
 change             how words differ between two corpora
 change_screening   the distance of every frequent word, and whether it is chance

@@ -14,6 +14,7 @@ N usages, M context words, V words of the index, F grammatical features, H value
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,8 +91,27 @@ class ContextReader:
         )
         return weights
 
-    def read(self, numbers: Numbers) -> Contexts:
-        """Return the words around usages, at most WINDOW on each side."""
+    @cached_property
+    def ranks(self) -> Numbers:
+        """(V,) the position of each word in alphabetical order; words that differ in case share one.
+
+        Chinese characters are in the order of GB 2312: the frequent ones by their sound in pinyin.
+        """
+        keys = [_make_sort_key(word) for word in self.index.words.words]
+        order = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        return np.array([order[key] for key in keys], np.int64)
+
+    @cached_property
+    def document_sizes(self) -> Numbers:
+        """(D,) how many usages each of the listed documents has."""
+        sizes = np.zeros(len(self.index.listed_documents), np.int64)
+        for number in range(len(self.index.blocks)):
+            rows = np.arange(*self.index.block_starts[number : number + 2])
+            sizes += np.bincount(self.index.document_numbers(rows), minlength=len(sizes))
+        return sizes
+
+    def read(self, numbers: Numbers, window: int = WINDOW) -> Contexts:
+        """Return the words around usages in their sentences, at most `window` on each side."""
         first, row, last = (np.zeros(len(numbers), np.int64) for _ in range(3))  # in the index
         starts = self.index.block_starts
         owners = np.searchsorted(starts, numbers, side="right") - 1
@@ -104,7 +124,7 @@ class ContextReader:
                 numbers[chosen],
                 end + starts[owner],
             )
-        low, high = np.maximum(first, row - WINDOW), np.minimum(last, row + WINDOW + 1)
+        low, high = np.maximum(first, row - window), np.minimum(last, row + window + 1)
         sizes = high - low
         usages = np.repeat(np.arange(len(numbers)), sizes)
         members = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(low, sizes)
@@ -255,6 +275,11 @@ class ContextReader:
             best = np.lexsort((types, -scores))[:k]
             collocates.append([names[types[column]] for column in best if scores[column] > 0])
         return collocates
+
+
+def _make_sort_key(word: str) -> bytes:
+    """What words are sorted by."""
+    return unicodedata.normalize("NFKD", word.casefold()).encode("gb18030", "replace")
 
 
 def log_likelihood(

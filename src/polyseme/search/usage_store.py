@@ -268,6 +268,23 @@ class UsageBlock:
             yield StoredSentence(sentence, [types[word] for word in words[start:stop]], document, line)
             start = stop
 
+    @property
+    def sentence_count(self) -> int:
+        """How many sentences the block has."""
+        return len(self._make_tensors["lines"])
+
+    def sentence_numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the number in this block of the sentence of each of these usages."""
+        numbers: NDArray[np.int32] = self._make_tensors["sentences"][rows]
+        return numbers
+
+    def read_sentence(self, number: int) -> StoredSentence:
+        """Read a sentence of this block."""
+        first, last = np.searchsorted(self._make_tensors["sentences"], (number, number + 1)).tolist()
+        words = [self.types[word] for word in self.words[first:last].tolist()]
+        document, line = (int(self._make_tensors[name][number]) for name in ("documents", "lines"))
+        return StoredSentence(self._read_text("text", "text_ends", number), words, document, line)
+
     def sentence_rows(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return for each of these usages where the usages of its sentence start and stop in the block."""
         sentences = self._make_tensors["sentences"]  # ascending

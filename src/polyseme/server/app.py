@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
+from polyseme.server.concordances import ConcordanceRoutes
 from polyseme.server.evaluation import EvaluationRoutes
 from polyseme.server.http import requests
 from polyseme.server.http.limits import HttpError, Limits
@@ -133,7 +134,9 @@ def _make_routes(
         redirect_slashes=False,  # a redirect would not have the format of our responses
     )
     app.state.polyseme = state
-    VerbRoutes(state, chunk_tokens=chunk_tokens).add_to(app)
+    verbs = VerbRoutes(state, chunk_tokens=chunk_tokens)
+    verbs.add_to(app)
+    ConcordanceRoutes(state, verbs.known_senses).add_to(app)
     EvaluationRoutes(state).add_to(app)
     OpenAiRoutes(state).add_to(app)
     _add_status_routes(app, state, key, workspace)

@@ -18,6 +18,8 @@ ENGLISH = {"the", "of", "and"}
 AMBIGUOUS = ("将", "意", "道", "bank", "spirit", "fair")  # good examples, if a corpus has them
 EXAMPLES, MIN_USAGES = 3, 10  # number of examples, and of usages that each needs
 MIN_LETTERS, MIN_CHARACTERS = 5, 2  # ASCII and other scripts: shorter words are mostly function words
+TRIED = 50  # usages whose sentences are looked at
+READABLE = {True: (8, 40), False: (30, 120)}  # characters of a sentence, of Chinese and other words
 HAN, KANA = re.compile(r"[\u4e00-\u9fff]"), re.compile(r"[\u3040-\u30ff]")
 
 
@@ -36,11 +38,17 @@ def suggest_examples(index: Index) -> dict[str, list[str]]:
     words = [word for word in AMBIGUOUS if word in index.words and index.words.count(word) >= MIN_USAGES]
     frequent = filter(_is_content_word, list_words_by_frequency(index))
     words = [*words, *islice((word for word in frequent if word not in words), EXAMPLES)][:EXAMPLES]
-    rows = [index.usage_numbers(word) for word in words]
-    return {
-        "words": words,
-        "texts": [index.usage(int(numbers[len(numbers) // 2])).sentence for numbers in rows],
-    }
+    return {"words": words, "texts": [_choose_sentence(index, word) for word in words]}
+
+
+def _choose_sentence(index: Index, word: str) -> str:
+    """A sentence of readable length with a word, from the middle of the corpus."""
+    numbers = index.usage_numbers(word)
+    middle = numbers[len(numbers) // 2 :][:TRIED]
+    sentences = [index.usage(number).sentence for number in middle.tolist()]
+    shortest, longest = READABLE[HAN.search(word) is not None]
+    readable = (sentence for sentence in sentences if shortest <= len(sentence) <= longest)
+    return next(readable, sentences[0])
 
 
 def list_words_by_frequency(index: Index) -> list[str]:

@@ -39,6 +39,7 @@ class UsageLayers:
     def warm_up(self) -> None:
         """Compute what all requests share, which takes seconds for a large index."""
         _ = self.spaces
+        _ = self._index.context_reader.ranks, self._index.context_reader.document_sizes
         if not self._index.is_context_view:
             _ = self._word_vectors, self._word_rows
 

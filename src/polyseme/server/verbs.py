@@ -36,7 +36,7 @@ from polyseme.server.http.json_values import (
     tokens_to_json,
     usage_to_json,
 )
-from polyseme.server.http.limits import invalid, not_found
+from polyseme.server.http.limits import invalid
 from polyseme.server.http.openapi import make_response_docs
 from polyseme.server.http.rendering import (
     array_to_json,
@@ -47,8 +47,10 @@ from polyseme.server.http.rendering import (
     make_raw_response,
 )
 from polyseme.server.jobs.worker_pool import WorkerPool
+from polyseme.server.sense_cache import SenseCache
 from polyseme.server.state import ServerState
 from polyseme.server.tei import embed_for_tei
+from polyseme.server.word_checks import check_word
 from polyseme.text.brackets import WordInSentence
 from polyseme.word_vectors import WordVectors
 
@@ -74,10 +76,14 @@ class VerbRoutes:
         state: The state of the server.
         chunk_tokens: Tokens to predict before checking whether the request is gone.
 
+    Attributes:
+        known_senses: The senses that were found for earlier requests.
+
     """
 
     def __init__(self, state: ServerState, *, chunk_tokens: int = CHUNK_TOKENS) -> None:
         self._state, self._chunk_tokens = state, chunk_tokens
+        self.known_senses = SenseCache()
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application: its own routes are found faster than those of a router."""
@@ -312,14 +318,9 @@ class VerbRoutes:
         await self._check_word(body.word, index.words)
 
         def run() -> Response:
-            result = api.senses(
-                index,
-                body.word,
-                max_senses=body.max_senses,
-                groups=body.groups,
-                seed=body.seed,
-                documents=body.documents,
-                by=body.by,
+            part = _restrict(index, body.documents)
+            result = self.known_senses.find(
+                part, body.word, max_senses=body.max_senses, groups=body.groups, seed=body.seed, by=body.by
             )
             sample = np.sort(np.random.default_rng(0).permutation(len(result.numbers))[:MAP_USAGES])
             points = project(represent_usages(index, body.word, result.numbers[sample]))
@@ -608,11 +609,7 @@ class VerbRoutes:
 
     async def _check_word(self, word: str, words: WordVectors, **values: int) -> None:
         """Refuse a word without usages, with near spellings; `values` are for the error."""
-        if word in words:
-            return
-        near = await self._state.queries.run(lambda: words.suggest_spellings(word))
-        hint = f" Near spellings: {', '.join(near)}." if near else ""
-        raise not_found(f"The word is not in the index.{hint}", "word_missing", near=near, **values)
+        await check_word(self._state, word, words, **values)
 
     def _get_words(self, name: str | None) -> WordVectors:
         """The word vectors of an index, or of the model if there is no index."""

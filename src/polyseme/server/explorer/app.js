@@ -10,7 +10,10 @@ import { chosenIndex, Info } from "/explorer/components/server-info.js";
 import { CorpusSelect, corpusLink } from "/explorer/components/corpus-select.js";
 import { applyLanguage, applyTheme, rememberLanguage, savedTheme, THEMES } from "/explorer/settings.js";
 import { linkTo, useRoute, VIEWS } from "/explorer/routing.js";
+import { PageFiles, StoredText } from "/explorer/components/page-files.js";
+import { ReadingPanel } from "/explorer/components/reading-panel.js";
 import { Compare } from "/explorer/views/compare.js";
+import { ConcordanceView } from "/explorer/views/concordance.js";
 import { Model } from "/explorer/views/model.js";
 import { Persons } from "/explorer/views/persons.js";
 import { Senses } from "/explorer/views/senses.js";
@@ -21,6 +24,7 @@ import { Workspace } from "/explorer/views/workspace.js";
 
 const PAGES = {
   sentence: Sentence,
+  concordance: ConcordanceView,
   compare: Compare,
   senses: Senses,
   timeline: TimelineView,
@@ -51,13 +55,18 @@ function App() {
       <${Await} request=${info}>
         ${(data) => html`
           <${MissingIndex} info=${data} requested=${route.params.index} />
-          <${Info.Provider} value=${data}><${Page} params=${route.params} navigate=${navigate} /><//>
+          <${StoredText} />
+          <${Info.Provider} value=${data}>
+            <${Page} params=${route.params} navigate=${navigate} />
+            <${ReadingPanel} params=${route.params} navigate=${navigate} />
+          <//>
         `}
       <//>
     </main>
     <footer class="foot">
       <span>Polyseme ${info.data?.version}</span>
       <a href="/docs">${t("app.docs")}</a>
+      <${PageFiles} info=${info.data} route=${route} />
     </footer>
   `;
 }

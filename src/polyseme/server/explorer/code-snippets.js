@@ -7,9 +7,9 @@ import { t } from "/explorer/i18n.js";
 import { bracketToken, occurrenceOf } from "/explorer/text-spans.js";
 
 // A JSON string is also a Python string.
-const py = (value) => JSON.stringify(value);
+export const py = (value) => JSON.stringify(value);
 
-function sh(value) {
+export function sh(value) {
   const text = String(value);
   return /^[\p{L}\p{N}_./-]+$/u.test(text) && !text.startsWith("-") ? text : quote(text);
 }
@@ -19,7 +19,7 @@ function quote(text) {
 }
 
 // Texts that begin with a dash go after --, and the options before it.
-function command(verb, path, texts, options) {
+export function command(verb, path, texts, options) {
   const hasDash = texts.some((text) => String(text).startsWith("-"));
   const parts = hasDash ? [...options, "--", ...texts.map(sh)] : [...texts.map(sh), ...options];
   return ["polyseme", verb, sh(path), ...parts].filter(Boolean).join(" ");
@@ -239,10 +239,10 @@ export function newIndex({ path }) {
   return `polyseme index ${sh(path)} corpus.txt --out corpus-index\npolyseme serve ${sh(path)} corpus-index`;
 }
 
-function script(...lines) {
+export function script(...lines) {
   return ["import polyseme", "", ...lines].join("\n");
 }
 
-function list(values) {
+export function list(values) {
   return values.filter((value) => value !== false && value !== null).join(", ");
 }

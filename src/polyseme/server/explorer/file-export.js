@@ -37,15 +37,34 @@ export function renderOffscreen(chart) {
   return host.firstElementChild;
 }
 
+const PLAIN_CSV = "polyseme.csv"; // in the browser's storage: "plain" for files without a byte order mark
+
+// Whether CSV files begin with a byte order mark, without which Excel assumes another encoding and garbles Chinese.
+export function isForExcel() {
+  try {
+    return localStorage.getItem(PLAIN_CSV) !== "plain";
+  } catch {
+    return true;
+  }
+}
+
+export function setForExcel(wanted) {
+  try {
+    localStorage.setItem(PLAIN_CSV, wanted ? "excel" : "plain");
+  } catch {
+    return;
+  }
+}
+
 export function saveCsv(rows, name) {
-  // Without a byte order mark, spreadsheets assume another encoding and garble Chinese.
-  save(new Blob(["\ufeff", csvText(rows)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
+  const parts = isForExcel() ? ["\ufeff", csvText(rows)] : [csvText(rows)];
+  save(new Blob(parts, { type: "text/csv;charset=utf-8" }), `${name}.csv`);
 }
 
 export function csvText(rows) {
   const quoted = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
   // Spreadsheets run text that starts like a formula: an apostrophe keeps it text. Numbers stay numbers.
-  const safe = (value) => (/^[=+\-@\t\r]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value);
+  const safe = (value) => (/^[=+\-@＝＋－＠\t\r\n]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value);
   return rows.map((row) => `${row.map((value) => quoted(safe(String(value ?? "")))).join(",")}\r\n`).join("");
 }
 
@@ -76,7 +95,7 @@ function sizeOf(svg) {
   return { width, height };
 }
 
-function save(blob, name) {
+export function save(blob, name) {
   const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

@@ -1,5 +1,6 @@
 // Texts of the page in the current language. Each is [English, 中文]; {name} is replaced by a value.
 
+import { READING_TEXTS } from "/explorer/texts/reading.js";
 import { SHARED_TEXTS } from "/explorer/texts/shared.js";
 import { STUDY_TEXTS } from "/explorer/texts/studies.js";
 import { VIEW_TEXTS } from "/explorer/texts/views.js";
@@ -7,7 +8,7 @@ import { WORKSPACE_TEXTS } from "/explorer/texts/workspace.js";
 
 export const LANGUAGES = ["en", "zh"];
 
-const TEXTS = { ...SHARED_TEXTS, ...VIEW_TEXTS, ...STUDY_TEXTS, ...WORKSPACE_TEXTS };
+const TEXTS = { ...SHARED_TEXTS, ...VIEW_TEXTS, ...READING_TEXTS, ...STUDY_TEXTS, ...WORKSPACE_TEXTS };
 
 let language = 0;
 

@@ -1,10 +1,22 @@
 // The hash of the address <-> the view and its parameters. Every view is a permalink.
 //
-// A hash reads #/sentence?text=…&token=4&mix=0,0,1&lang=zh. Parameters with default values are left out.
+// A hash reads #/sentence?text=…&token=4&mix=0,0,1&lang=zh. Parameters with default values are left out, and a long
+// text is replaced by a key (stored-texts.js).
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { restored, shortened } from "/explorer/stored-texts.js";
 
-export const VIEWS = ["sentence", "compare", "senses", "timeline", "persons", "tasks", "model", "workspace"];
+export const VIEWS = [
+  "sentence",
+  "concordance",
+  "compare",
+  "senses",
+  "timeline",
+  "persons",
+  "tasks",
+  "model",
+  "workspace",
+];
 
 const SHARED_PARAMS = ["lang", "index", "corpus"]; // kept when the view changes
 
@@ -13,16 +25,17 @@ const lastParams = new Map(); // by view: a tab leads back to what its view show
 export function parseHash(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const view = VIEWS.includes(path) ? path : VIEWS[0];
-  return { view, params: Object.fromEntries(new URLSearchParams(query)) };
+  const params = [...new URLSearchParams(query)].map(([name, value]) => [name, restored(value)]);
+  return { view, params: Object.fromEntries(params) };
 }
 
 export function formatHash(view, params) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
-    if (value !== null && value !== undefined && value !== "") query.set(name, value);
+    if (value !== null && value !== undefined && value !== "") query.set(name, shortened(String(value)));
   }
   // A hash may contain commas, and they keep permalinks readable.
-  const text = query.toString().replaceAll("%2C", ",");
+  const text = query.toString().replaceAll("%2C", ",").replaceAll("stored%3A", "stored:");
   return `#/${view}${text && "?"}${text}`;
 }
 
@@ -37,7 +50,13 @@ export function linkTo(view, params = lastParams.get(view) ?? {}) {
 export function useRoute() {
   const [route, setRoute] = useState(() => parseHash(location.hash));
   useEffect(() => {
-    const update = () => setRoute(parseHash(location.hash));
+    const update = () => {
+      const opened = parseHash(location.hash);
+      const short = formatHash(opened.view, opened.params);
+      if (short.includes("stored:") && short !== location.hash) history.replaceState(null, "", short);
+      setRoute(opened);
+    };
+    update();
     addEventListener("popstate", update);
     addEventListener("hashchange", update);
     return () => {

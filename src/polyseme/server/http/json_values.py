@@ -31,6 +31,7 @@ def tokens_to_json(sentences: Sequence[Sequence[Token]]) -> list[JsonObject]:
 def usage_to_json(usage: Usage, *, cosine: bool = False) -> JsonObject:
     """A usage with its sentence and location; only the file name of its document, not the server's path."""
     values = {
+        "number": usage.number,
         "word": usage.word,
         "sentence": usage.sentence,
         "start": usage.start,

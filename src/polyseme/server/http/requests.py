@@ -22,9 +22,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from polyseme.choices import Correction, Direction, MapMethod, Pool, UsageView
+from polyseme.choices import ConcordanceSort, Correction, Direction, MapMethod, Pool, UsageView
 
 MAX_RESULTS = 1000  # per request
+MAX_LINE = 1 << 40  # of the usages of an index
+MAX_WIDTH = 500  # characters of text on each side of a word
 IDS_INSTEAD_OF_TEXT = (
     "token ids instead of text. Send strings: the model has tokens of its own "
     "(OpenAIEmbeddings of LangChain: check_embedding_ctx_length=False)"
@@ -287,6 +289,60 @@ class TimelineRequest(Request):
     groups: Annotated[bool, Field(description="Count groups without evidence of senses, too.")] = False
     seed: Number = 0
     documents: Selection = None
+
+
+Window = Annotated[
+    int, Field(ge=1, le=20, strict=True, description="Words on each side that are near, in the sentence.")
+]
+MaxSenses = Annotated[int, Field(ge=1, le=20, strict=True)]
+LineNumber = Annotated[int, Field(ge=0, le=MAX_LINE, strict=True)]
+
+
+class ConcordanceRequest(Request):
+    """A word of an index, whose usages are listed as lines."""
+
+    word: Token
+    index: IndexName = None
+    k: Results = 50
+    start: Annotated[LineNumber, Field(description="How many lines to skip.")] = 0
+    sort: ConcordanceSort = "document"
+    usage: Annotated[LineNumber | None, Field(description="For similarity: the number of a usage.")] = None
+    collocate: Annotated[Token | None, Field(description="Only lines with this word near the word.")] = None
+    window: Window = 5
+    width: Annotated[
+        int, Field(ge=0, le=MAX_WIDTH, strict=True, description="Characters of text on each side.")
+    ] = 60
+    max_senses: MaxSenses = 6
+    groups: Annotated[bool, Field(description="For sense: groups without evidence of senses, too.")] = False
+    seed: Number = 0
+    documents: Selection = None
+    by: Groups = None
+
+
+class CollocatesRequest(Request):
+    """A word of an index, to find the words that stand near it."""
+
+    word: Token
+    index: IndexName = None
+    k: Results = 30
+    window: Window = 5
+    min_count: Annotated[Count, Field(description="Only words that stand near this often.")] = 2
+    all_words: Annotated[bool, Field(description="Function words, numbers and punctuation, too.")] = False
+    senses: Annotated[bool, Field(description="Count by sense of the word.")] = False
+    max_senses: MaxSenses = 6
+    groups: Annotated[bool, Field(description="Groups without evidence of senses, too.")] = False
+    seed: Number = 0
+    documents: Selection = None
+
+
+class PassageRequest(Request):
+    """A usage of an index, to read the text around it."""
+
+    usage: Annotated[LineNumber, Field(description="Its number, which lines and usages have.")]
+    index: IndexName = None
+    sentences: Annotated[
+        int, Field(ge=0, le=MAX_RESULTS, strict=True, description="Sentences before and after it.")
+    ] = 15
 
 
 class ChangeRequest(Request):

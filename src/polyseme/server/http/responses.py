@@ -140,6 +140,7 @@ class NeighbourWord(BaseModel):
 class UsageLocation(BaseModel):
     """A usage: a word in its sentence."""
 
+    number: int = Field(description="Of the usage in the index, for /passage.")
     word: str
     sentence: str
     start: int = Field(description="Offset of the first character of the word in the sentence.")
@@ -182,6 +183,96 @@ class NearestResponse(BaseModel):
         None, description="With layers: further usages, nearest in the token layer."
     )
     query: QueryProducts | None = Field(None, description="With layers.")
+
+
+class SenseSummary(BaseModel):
+    """One sense, or one group of usages, in short."""
+
+    share: float
+    count: int
+    neighbours: list[str] = Field(description="Words nearest to its centre.")
+    collocates: list[str] = Field(description="Content words typical of its contexts.")
+
+
+class LineOfConcordance(BaseModel):
+    """A usage with the text around it."""
+
+    number: int = Field(description="Of the usage in the index, for /passage.")
+    left: str
+    word: str = Field(description="As it is written in the text.")
+    right: str
+    document: str = Field(description="Name of its file.")
+    line: int
+    title: str = Field(description="Title of its chapter, or empty.")
+    sense: int | None = Field(description="Number of its sense, from 0; null unless sorted by it.")
+    cosine: float | None = Field(description="To the chosen usage; null unless sorted by similarity.")
+
+
+class CountInDocument(BaseModel):
+    """How often the word is used in a document, or in a group of documents."""
+
+    name: str
+    count: int
+    total: int = Field(description="Usages of all words.")
+    per_10_000: float
+
+
+class ConcordanceResponse(BaseModel):
+    """Usages of a word as lines."""
+
+    word: str
+    total: int = Field(description="How many lines there are in all.")
+    start: int = Field(description="Which of them is the first here, from 0.")
+    lines: list[LineOfConcordance]
+    documents: list[CountInDocument] = Field(description="At most 1,000.")
+    kind: SenseKind | None = Field(description="What the senses are; null unless sorted by them.")
+    senses: list[SenseSummary] | None = Field(description="Most frequent first; null unless sorted by them.")
+
+
+class CollocateOfWord(BaseModel):
+    """A word that stands near another."""
+
+    word: str
+    count: int = Field(description="How often it stands near.")
+    left: int
+    right: int
+    total: int = Field(description="How often it is used in all.")
+    expected: float = Field(description="How often it would stand near by chance.")
+    log_likelihood: float
+    senses: list[int] = Field(description="How often near each sense; empty unless asked for.")
+
+
+class CollocatesResponse(BaseModel):
+    """Words that stand near a word more often than elsewhere."""
+
+    word: str
+    collocates: list[CollocateOfWord] = Field(description="Highest log-likelihood first.")
+    kind: SenseKind | None = Field(description="What the senses are; null unless asked for.")
+    senses: list[SenseSummary] | None = Field(description="Most frequent first; null unless asked for.")
+
+
+class ParagraphOfText(BaseModel):
+    """A paragraph."""
+
+    line: int = Field(description="Where it begins in its file.")
+    text: str
+
+
+class PassageResponse(BaseModel):
+    """The text around a usage."""
+
+    number: int
+    word: str
+    document: str = Field(description="Name of its file.")
+    title: str
+    line: int
+    paragraphs: list[ParagraphOfText]
+    paragraph: int = Field(description="Which paragraph has the usage, from 0.")
+    start: int = Field(description="Offset of the word in that paragraph.")
+    stop: int
+    before: bool = Field(description="Whether the document has text before.")
+    after: bool = Field(description="Whether it has text after.")
+    complete: bool = Field(description="False if the index was built of selected words.")
 
 
 class SenseGroup(BaseModel):

@@ -1,15 +1,27 @@
 // Labelled inputs: a text area, a select, and the select of an index.
 
+import { useEffect, useRef } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
 import { t } from "/explorer/i18n.js";
 import { useTyped } from "/explorer/routing.js";
 
-export function TextField({ label, value, onCommit, placeholder, lang, rows = 2 }) {
+// A ref for the field that a view begins with. It gets the focus when the view opens, unless it is filled already.
+export function useFocus(isWanted) {
+  const field = useRef(null);
+  useEffect(() => {
+    if (isWanted && document.activeElement === document.body) field.current?.focus({ preventScroll: true });
+  }, []);
+  return field;
+}
+
+export function TextField({ label, value, onCommit, placeholder, lang, rows = 2, focus = false }) {
+  const field = useFocus(focus);
   const [typed, type] = useTyped(value, onCommit);
   return html`
     <label class="field wide">
       <span>${label}</span>
       <textarea
+        ref=${field}
         rows=${rows}
         lang=${lang}
         dir="auto"

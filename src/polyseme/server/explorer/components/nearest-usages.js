@@ -3,7 +3,7 @@
 import { renderOffscreen } from "/explorer/file-export.js";
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
-import { parseMix, rank, weightsOf } from "/explorer/layer-mix.js";
+import { candidatesOf, parseMix, rank, weightsOf } from "/explorer/layer-mix.js";
 import { Await, useRequest } from "/explorer/components/server-request.js";
 import { Code, CodeLines } from "/explorer/components/code-block.js";
 import { ExportButtons } from "/explorer/components/export-buttons.js";
@@ -25,14 +25,13 @@ export function NearestUsages({ text, words, position, params, navigate }) {
     word: words[position],
     tokens: words,
     position,
-    index: index?.name,
+    index: index.name,
     k: CANDIDATES,
     same_word: sameWord,
     layers: true,
   };
-  const request = useRequest(index && "/nearest", body);
+  const request = useRequest("/nearest", body);
   const toggle = (event) => navigate({ same: event.target.checked ? "1" : null }, true);
-  if (!index) return html`<${NoIndex} text=${t("usages.noIndex")} title=${t("usages.title")} />`;
   return html`
     <section aria-labelledby="usages-title">
       <h2 id="usages-title">${t("usages.title")}</h2>
@@ -67,7 +66,8 @@ function RankedUsages({ data, query, params, navigate }) {
   const [mix, setMix] = useTyped(params.mix ?? "", (next) => navigate({ mix: next }));
   const weights = parseMix(mix, indexWeights);
   const setWeights = (next) => setMix(parseMix(String(next), indexWeights) ? String(next) : "");
-  const best = rank(data, weights, SHOWN);
+  const ranked = rank(data, weights, candidatesOf(data).length);
+  const best = ranked.slice(0, SHOWN);
   return html`
     <${LayerSliders}
       response=${data}
@@ -89,7 +89,7 @@ function RankedUsages({ data, query, params, navigate }) {
       name=${t("usages.title")}
       file=${`usages-${word}`}
       svg=${() => renderOffscreen(html`<${LayerChart} usages=${best} lang=${languageOf(info)} />`)}
-      csv=${() => csvRows(best)}
+      csv=${() => csvRows(ranked)}
     />
     <${Code} lines=${snippets.nearestUsages({ ...query, k: SHOWN, candidates: CANDIDATES, weights: nonZero(weights) })} />
   `;

@@ -4,8 +4,9 @@ import { html } from "/explorer/html-template.js";
 import { number, percent, t } from "/explorer/i18n.js";
 import { Await, useRequest } from "/explorer/components/server-request.js";
 import { Code } from "/explorer/components/code-block.js";
+import { LinkedWord } from "/explorer/components/corpus-links.js";
 import { ExportButtons } from "/explorer/components/export-buttons.js";
-import { chosenIndex, languageOf, useInfo } from "/explorer/components/server-info.js";
+import { chosenIndex, useInfo } from "/explorer/components/server-info.js";
 import * as snippets from "/explorer/code-snippets.js";
 import { linkTo } from "/explorer/routing.js";
 
@@ -24,14 +25,14 @@ export function NearestWords({ word, params }) {
       <h2 id="words-title">${t("words.title")}</h2>
       <p class="hint">${minCount > 1 ? t("words.common", { count: minCount }) : t("words.hint")}</p>
       <${Await} request=${request}>
-        ${({ words }) => html`<${WordList} words=${words} word=${word} index=${index} lang=${languageOf(info)} />`}
+        ${({ words }) => html`<${WordList} words=${words} word=${word} index=${index} />`}
       <//>
       <${Code} lines=${snippets.nearestWords({ word, index, model: info.model, k: SHOWN, minCount })} />
     </section>
   `;
 }
 
-function WordList({ words, word, index, lang }) {
+function WordList({ words, word, index }) {
   if (!words.length) return html`<p>${t("words.none")}</p>`;
   const csvRows = () => [["word", "cosine", "count"], ...words.map((row) => [row.word, row.cosine, row.count])];
   return html`
@@ -39,14 +40,14 @@ function WordList({ words, word, index, lang }) {
       ${words.map(
         (row) => html`
           <li key=${row.word}>
-            <span lang=${lang}>${row.word}</span>
+            <span><${LinkedWord} word=${row.word} /></span>
             <span class="value">${number(row.cosine, 3)}</span>
             <span class="source">${t("words.count", { count: number(row.count) })}</span>
           </li>
         `,
       )}
     </ol>
-    ${index && html`<p><a href=${linkTo("senses", { word })}>${t("words.senses", { word })}</a></p>`}
+    ${index && html`<p><a href=${linkTo("senses", { word })}>${t("words.senses", { word })}</a> · <a href=${linkTo("concordance", { word })}>${t("words.usages", { word })}</a></p>`}
     <${ExportButtons} name=${t("words.title")} file=${`words-${word}`} csv=${csvRows} />
   `;
 }
@@ -59,13 +60,13 @@ export function Substitutes({ text, token, words, position }) {
     <section aria-labelledby="substitutes-title">
       <h2 id="substitutes-title">${t("substitutes.title")}</h2>
       ${!hasSoftmax && html`<p>${t("substitutes.noSoftmax")}</p>`}
-      <${Await} request=${request}>${(data) => html`<${Rankings} data=${data} lang=${languageOf(info)} />`}<//>
+      <${Await} request=${request}>${(data) => html`<${Rankings} data=${data} />`}<//>
       ${hasSoftmax && html`<${Code} lines=${snippets.substitutes({ text, token, words, position, model: info.model, k: SHOWN })} />`}
     </section>
   `;
 }
 
-function Rankings({ data, lang }) {
+function Rankings({ data }) {
   const word = data.tokens[data.position];
   const csvRows = () => [
     ["direction", "rank", "word", "probability"],
@@ -81,7 +82,7 @@ function Rankings({ data, lang }) {
               ${data[name].best.map(
                 ({ word: substitute, probability }) => html`
                   <li key=${substitute} class=${substitute === word ? "itself" : ""}>
-                    <span lang=${lang}>${substitute}</span> <span class="value">${probabilityText(probability)}</span>
+                    <span><${LinkedWord} word=${substitute} /></span> <span class="value">${probabilityText(probability)}</span>
                   </li>
                 `,
               )}

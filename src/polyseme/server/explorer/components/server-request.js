@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { cachedResponse, fetchJson, requestKey, setKey } from "/explorer/api.js";
 import { html } from "/explorer/html-template.js";
 import { hasText, isEnglish, number, t } from "/explorer/i18n.js";
+import { useInfo } from "/explorer/components/server-info.js";
 import { linkTo, parseHash } from "/explorer/routing.js";
 
 // Error types whose translated text is complete: the English message of the server would add nothing.
@@ -53,12 +54,15 @@ export function Await({ request, children }) {
 // A word outside the corpus is not an error: similar spellings are offered. `number` is its position in a list.
 function MissingWord({ near, number: position }) {
   const { view, params } = parseHash(location.hash);
-  const keptParams = view === "senses" ? { ...params, sense: null, area: null } : {};
+  const hasIndex = useInfo()?.indexes.length !== 0;
+  const ofWord = ["senses", "concordance"].includes(view);
+  const keptParams = ofWord ? { ...params, sense: null, area: null, near: null, usage: null } : {};
+  const link = (word) => linkTo(ofWord ? view : "concordance", { ...keptParams, word });
   return html`
     <p class="missing" role="status">
-      ${t(position ? "reason.word_missing_of" : "reason.word_missing", { number: position })}
+      ${t(position ? "reason.word_missing_of" : hasIndex ? "reason.word_missing" : "reason.word_unknown", { number: position })}
       ${near.length > 0 && html` ${t("reason.near")}${" "}`}
-      ${near.map((word) => html`<a key=${word} href=${linkTo("senses", { ...keptParams, word })}>${word}</a> `)}
+      ${near.map((word) => (hasIndex ? html`<a key=${word} href=${link(word)}>${word}</a> ` : html`<span key=${word}>${word} </span>`))}
     </p>
   `;
 }

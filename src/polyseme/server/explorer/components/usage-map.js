@@ -6,6 +6,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
 import { t } from "/explorer/i18n.js";
+import { DotHint } from "/explorer/components/dot-hint.js";
 import { useElementWidth, textWidth } from "/explorer/measure-width.js";
 
 const { brush: newBrush, extent, median, scaleLinear, select, symbol, symbolsFill } = globalThis.d3;
@@ -51,6 +52,7 @@ export function UsageMap({ result, sense, area, setArea }) {
         <${Labels} result=${result} sense=${sense} scales=${scales} fontSize=${FONT_SIZE * Math.max(1, MAP_SIZE.width / width)} />
         <g ref=${layer} class="brush" data-screen-only="true"></g>
       </svg>
+      <${DotHint} frame=${frame} usages=${result.usages} spot=${({ x, y }) => [scales.x(x) / MAP_SIZE.width, scales.y(y) / MAP_SIZE.height]} />
     </div>
   `;
 }

@@ -1,6 +1,7 @@
-// A usage: its sentence with the word marked, and its location.
+// A usage: its sentence with the word marked, and its location, which leads to the text around it.
 
 import { html } from "/explorer/html-template.js";
+import { LocationLink } from "/explorer/components/corpus-links.js";
 import { splitAt } from "/explorer/text-spans.js";
 
 export function UsageQuote({ usage, lang }) {
@@ -9,5 +10,5 @@ export function UsageQuote({ usage, lang }) {
 }
 
 export function UsageSource({ usage }) {
-  return html`<span class="source">${usage.document}:${usage.line}</span>`;
+  return html`<${LocationLink} usage=${usage} />`;
 }

@@ -108,8 +108,8 @@ export const SHARED_TEXTS = {
     "其中一段文本没有词，无法比较。",
   ],
   "reason.no_softmax": [
-    "The model has no softmax, so it cannot predict words.",
-    "模型没有 softmax，无法预测词。",
+    "The model was saved without its output layer (softmax), so it cannot predict words.",
+    "保存模型时没有输出层（softmax），因此无法预测词。",
   ],
   "reason.models_differ": [
     "These indexes were built with different models and cannot be compared.",

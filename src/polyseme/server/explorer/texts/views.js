@@ -5,8 +5,12 @@ export const VIEW_TEXTS = {
   "sentence.placeholder": ["Type or paste one or more sentences…", "输入或粘贴一个或多个句子……"],
   "sentence.examples": ["Or start with an example:", "也可以从例句开始："],
   "sentence.empty": [
-    "Type a sentence and choose a word. You will see where the corpus uses a word in the same way, which words could replace it, and how much each layer of the model contributes.",
-    "输入一个句子，再选中其中一个词，即可查看：语料中与它最相近的用例，可以替换它的词，以及模型各层的作用。",
+    "Type a sentence and choose a word. You will see where the corpus uses a word in the same way, and which words could stand in its place.",
+    "输入一个句子，再选中其中一个词，即可看到语料中用法相同的句子，以及可以替换它的词。",
+  ],
+  "sentence.emptyAlone": [
+    "Type a sentence and choose a word. You will see which words could replace it here, and which words are used alike.",
+    "输入一个句子，再选中其中一个词，即可查看此处可以替换它的词，以及用法相近的词。",
   ],
   "sentence.tokens": ["Tokens", "分词结果"],
   "sentence.choose": ["Choose a word. The arrow keys move between words.", "请选择一个词，可用方向键移动。"],
@@ -14,16 +18,16 @@ export const VIEW_TEXTS = {
     "{count} sentences, segmented like the corpus. The model reads the sentence of the chosen word.",
     "共 {count} 句，分词方式与语料相同。模型只读取所选词所在的句子。",
   ],
+  "sentence.severalAlone": [
+    "{count} sentences. The model reads the sentence of the chosen word.",
+    "共 {count} 句。模型只读取所选词所在的句子。",
+  ],
   "sentence.more": ["Show more ({count} tokens left)", "显示更多（还有 {count} 个词）"],
   "sentence.none": ["This text contains no tokens.", "这段文本中没有词。"],
 
   "usages.title": ["Nearest usages", "最相近的用例"],
   "usages.same": ["Only usages of “{word}”", "只看“{word}”的用例"],
   "usages.none": ["No usages found.", "没有找到相近的用例。"],
-  "usages.noIndex": [
-    "This server has no index, so there is no corpus to search. Build one and serve it:",
-    "服务器没有加载索引，因此没有可供检索的语料。请先建立索引，再启动服务：",
-  ],
   "usages.compare": ["compare", "比较"],
   "usages.compareName": ["Compare with this sentence", "与这句比较"],
   "usages.moved": ["was {rank}", "原第 {rank} 位"],
@@ -51,14 +55,14 @@ export const VIEW_TEXTS = {
     "索引所用层中最近的 {near} 个用例。",
   ],
   "mix.alone": [
-    "{hint}. This layer alone: {same} of the top {total} are the same word, mean cosine {cosine}",
-    "{hint}。只用此层：前 {total} 个中有 {same} 个是同一个词，平均余弦 {cosine}",
+    "{hint}. With this layer alone, {same} of the top {total} are the same word, mean cosine {cosine}",
+    "{hint}。只用此层时，前 {total} 个中有 {same} 个是同一个词，平均余弦 {cosine}",
   ],
   "mix.aloneAmong": [
-    "{hint}. This layer alone, among the {count} candidates: {same} of the top {total} are the same word, mean cosine {cosine}",
-    "{hint}。只用此层，在 {count} 个候选中：前 {total} 个中有 {same} 个是同一个词，平均余弦 {cosine}",
+    "{hint}. With this layer alone, among the {count} candidates, {same} of the top {total} are the same word, mean cosine {cosine}",
+    "{hint}。只用此层、在 {count} 个候选中，前 {total} 个中有 {same} 个是同一个词，平均余弦 {cosine}",
   ],
-  "mix.allZero": ["All weights are zero: the order is that of the index.", "权重全部为零：保持索引给出的顺序。"],
+  "mix.allZero": ["All weights are zero, so the order stays that of the index.", "权重全部为零，仍按索引的顺序。"],
   "mix.reset": ["Reset", "重置"],
   "layer.mean": ["mean of all", "各层平均"],
   "layer.top": ["top", "最高层"],
@@ -71,12 +75,12 @@ export const VIEW_TEXTS = {
 
   "words.title": ["Nearest words", "最相近的词"],
   "words.hint": [
-    "Each word is the mean of its usages, independent of this sentence and of the sliders.",
-    "按每个词全部用例的平均向量计算，与当前句子和滑块无关。",
+    "Words that are used alike in general, not only in this sentence.",
+    "总体上用法相近的词，不限于当前句子。",
   ],
   "words.common": [
-    "Each word is the mean of its usages (at least {count}), independent of this sentence and of the sliders.",
-    "按每个词全部用例的平均向量计算（至少 {count} 个用例），与当前句子和滑块无关。",
+    "Words that are used alike in general, not only in this sentence. Words with fewer than {count} usages are left out.",
+    "总体上用法相近的词，不限于当前句子；用例少于 {count} 个的词不列出。",
   ],
   "words.none": ["No neighbours found.", "没有找到相近的词。"],
   "words.count": ["{count} usages", "{count} 个用例"],
@@ -145,10 +149,10 @@ export const VIEW_TEXTS = {
   "senses.count": ["{word}: {count} senses", "{word}：{count} 个义项"],
   "senses.single": ["{word}: one group of usages", "{word}：用例只有一组"],
   "senses.evidence": [
-    "Evidence: agreement of the topics in two parts of the context {topic}, around similar words {usual}, nearest words in common {overlap}, stability {stability}.",
-    "依据：上下文两部分的话题一致度 {topic}，相似词为 {usual}，共同的最近邻词 {overlap}，稳定性 {stability}。",
+    "Why: two halves of the text around each usage point to the same group (agreement {topic}; {usual} for similar words), the groups share {overlap} of their nearest words, and the same groups come back from a part of the usages ({stability} of 1).",
+    "依据：每个用例周围的文字分成两半，两半指向同一组的一致度为 {topic}（相似的词为 {usual}）；各组的最近邻词有 {overlap} 相同；只用部分用例时，同样的分组仍会出现（{stability}，满分 1）。",
   ],
-  "senses.with": ["with {words}", "常与 {words} 同现"],
+  "senses.with": ["with", "同现："],
   "groups.count": ["{word}: {count} groups of usages", "{word}：{count} 组用例"],
   "groups.why": [
     "{count} stable groups of usages differ too little in topic and nearest words to be called senses.",
@@ -164,8 +168,8 @@ export const VIEW_TEXTS = {
     "“{word}”的 {count} 个用例的分布图，按义项着色；句子列表内容相同",
   ],
   "senses.areaHint": [
-    "Drag on the map to select an area and read its sentences. Keyboard: arrow keys move the area, Shift + arrow keys resize it, Escape clears it.",
-    "在图上拖动可选择一个区域，阅读其中的句子。键盘操作：方向键移动区域，Shift + 方向键改变大小，Esc 清除。",
+    "Point at a dot to read its sentence; click it to read the text around. Drag to select an area. Keyboard: arrow keys move the area, Shift + arrow keys resize it, Escape clears it.",
+    "指向一个点可读其句子，点按可读上下文；拖动可选择一个区域。键盘操作：方向键移动区域，Shift + 方向键改变大小，Esc 清除。",
   ],
   "senses.areaName": ["Selected area of the map", "图上所选区域"],
   "senses.sample": [
@@ -177,6 +181,7 @@ export const VIEW_TEXTS = {
   "senses.filter": ["Filter by sense", "按义项筛选"],
   "senses.clear": ["Clear selection", "清除选区"],
   "senses.sentences": ["Sentences ({count})", "句子（{count}）"],
+  "senses.list": ["Sentences", "句子"],
   "senses.more": ["Show {count} more", "再显示 {count} 句"],
   "senses.nothing": [
     "No sentences. Choose another sense or clear the selection.",

@@ -63,7 +63,7 @@ export function Compare({ params, navigate }) {
 }
 
 function Empty({ info }) {
-  const example = EXAMPLES[info.model.language] ?? corpusExample(info.indexes[0]) ?? EXAMPLES.en;
+  const example = corpusExample(info.indexes[0]) ?? EXAMPLES[info.model.language] ?? EXAMPLES.en;
   return html`
     <div class="empty">
       <p>${t("compare.empty")}</p>
@@ -72,7 +72,7 @@ function Empty({ info }) {
   `;
 }
 
-// Two sentences of the corpus, for languages without an example above.
+// Two sentences of the corpus; without an index, those above.
 function corpusExample(index) {
   const [a, b] = index?.examples.texts ?? [];
   return b && { a, b };

@@ -11,8 +11,10 @@ import { number, percent, t } from "/explorer/i18n.js";
 import { Await, useRequest } from "/explorer/components/server-request.js";
 import { ChangeTable } from "/explorer/components/change-table.js";
 import { Code } from "/explorer/components/code-block.js";
+import { fetchAllLines } from "/explorer/all-lines.js";
+import { LinkedWords } from "/explorer/components/corpus-links.js";
 import { ExportButtons } from "/explorer/components/export-buttons.js";
-import { Select, IndexSelect } from "/explorer/components/form-fields.js";
+import { IndexSelect, Select, useFocus } from "/explorer/components/form-fields.js";
 import { chosenIndex, languageOf, useInfo } from "/explorer/components/server-info.js";
 import { SenseSymbol, UsageMap, within } from "/explorer/components/usage-map.js";
 import { TitledMap, TitledShares } from "/explorer/components/titled-charts.js";
@@ -23,6 +25,7 @@ import { NoIndex } from "/explorer/components/nearest-usages.js";
 import { Grammar } from "/explorer/components/sense-grammar.js";
 import * as snippets from "/explorer/code-snippets.js";
 import { linkTo, useTyped } from "/explorer/routing.js";
+import { splitAt } from "/explorer/text-spans.js";
 import { PersonLink } from "/explorer/views/persons.js";
 
 const DEFAULT_MAX = 6; // senses
@@ -31,6 +34,7 @@ const [LOWEST_MAX, HIGHEST_MAX] = [1, 20]; // limits of the server
 const PAGE = 30; // sentences before "show more"
 const NAMED = 4; // neighbours in the name of a sense
 const DRAWN = 24; // documents; the table and the CSV file have all
+const LINE_WIDTH = 200; // characters on each side, of lines in the CSV file
 
 export function Senses({ params, navigate }) {
   const info = useInfo();
@@ -48,6 +52,7 @@ function WithIndex({ info, index, params, navigate }) {
   const cleared = { sense: null, area: null };
   // The request is sent on submit, not while typing: grouping is costly, and half a word has no senses.
   const [typed, type] = useTyped(params.word ?? "", null);
+  const field = useFocus(!word);
   const submit = (event) => {
     event.preventDefault();
     navigate({ word: typed.trim(), ...cleared }, true);
@@ -56,7 +61,7 @@ function WithIndex({ info, index, params, navigate }) {
     <form class="form" onSubmit=${submit}>
       <label class="field grow">
         <span>${t("senses.word")}</span>
-        <input value=${typed} lang=${languageOf(info)} onInput=${(event) => type(event.target.value, true)} />
+        <input ref=${field} value=${typed} lang=${languageOf(info)} onInput=${(event) => type(event.target.value, true)} />
       </label>
       <button type="submit">${t("senses.show")}</button>
       <${Select}
@@ -120,24 +125,23 @@ function SenseResult({ result, index, params, navigate }) {
       <${PersonLink} word=${result.word} index=${index} />
       ${result.evidence && html`<${Evidence} result=${result} index=${index} params=${params} navigate=${navigate} />`}
       <${SenseFilter} result=${result} total=${total} sense=${sense} choose=${(next) => navigate({ sense: next }, true)} />
-      <div class="columns even">
-        <div class="sticky">
+      <div class="columns even map-columns">
+        <div class="map-column">
           <h3>${t("senses.map")}</h3>
-          ${result.usages.length < total && html`<p class="hint">${t("senses.sample", sample)}</p>`}
           <${UsageMap} result=${result} sense=${sense} area=${area} setArea=${setArea} />
           <p class="under">
-            <span class="hint" id="area-hint">${t("senses.areaHint")}</span>
+            <span class="hint" id="area-hint">${t("senses.areaHint")} ${result.usages.length < total && t("senses.sample", sample)}</span>
             <${ExportButtons}
               name=${t("senses.map")}
               file=${`senses-${result.word}`}
               svg=${() => renderOffscreen(html`<${TitledMap} result=${result} sense=${sense} area=${area} title=${title} />`)}
-              csv=${() => csvRows(shown)}
+              csv=${async () => csvRows(area || result.usages.length === total ? shown.map(asLine) : await fetchUsages(result, index, params, sense))}
             />
           </p>
-          <${Documents} result=${result} index=${index} params=${params} navigate=${navigate} />
         </div>
-        <${Sentences} kind=${result.kind} key=${`${result.word} ${sense}`} usages=${shown} area=${area} clear=${() => setArea(null)} />
+        <${Sentences} kind=${result.kind} word=${result.word} total=${total} key=${`${result.word} ${sense}`} usages=${shown} area=${area} clear=${() => setArea(null)} />
       </div>
+      <${Documents} result=${result} index=${index} params=${params} navigate=${navigate} />
     </section>
   `;
 }
@@ -173,22 +177,26 @@ function SenseFilter({ result, total, sense, choose }) {
   return html`
     <div class="senses" role="group" aria-label=${t("senses.filter")}>
       ${button(null, html`<strong>${t(result.kind === "senses" ? "senses.all" : "groups.all")}</strong> <span class="hint">${all}</span>`)}
-      ${result.senses.map(({ neighbours, collocates, share, count }, i) =>
-        button(
-          i,
-          html`
-            <strong><${SenseSymbol} sense=${i} /> ${groupName(result.kind, i)}</strong>
-            ${collocates.length > 0 && html`<span class="collocates">${t("senses.with", { words: collocates.slice(0, NAMED).join(" · ") })}</span>`}
-            <span class="neighbours">${neighbours.slice(0, NAMED).join(" · ")}</span>
-            <span class="hint">${t("senses.share", { share: percent(share), count: number(count) })}</span>
-          `,
-        ),
+      ${result.senses.map(
+        ({ neighbours, collocates, share, count }, i) => html`
+          <div class="sense-card" key=${i}>
+            ${button(
+              i,
+              html`
+                <strong><${SenseSymbol} sense=${i} /> ${groupName(result.kind, i)}</strong>
+                <span class="hint">${t("senses.share", { share: percent(share), count: number(count) })}</span>
+              `,
+            )}
+            <p class="neighbours"><${LinkedWords} words=${neighbours.slice(0, NAMED)} /></p>
+            ${collocates.length > 0 && html`<p class="collocate-words">${t("senses.with")} <${LinkedWords} words=${collocates.slice(0, NAMED)} /></p>`}
+          </div>
+        `,
       )}
     </div>
   `;
 }
 
-function Sentences({ kind, usages, area, clear }) {
+function Sentences({ kind, word, total, usages, area, clear }) {
   const info = useInfo();
   const [limit, setLimit] = useState(PAGE);
   const remaining = Math.min(PAGE, usages.length - limit);
@@ -198,7 +206,8 @@ function Sentences({ kind, usages, area, clear }) {
       <h3 aria-live="polite">${t("senses.sentences", { count: number(usages.length) })}</h3>
       ${area && html`<p><button type="button" class="small" onClick=${clear}>${t("senses.clear")}</button></p>`}
       ${!usages.length && html`<p>${t("senses.nothing")}</p>`}
-      <ul class="sentences">
+      <div class="sentences-box" tabindex="0" role="group" aria-label=${t("senses.list")}>
+        <ul class="sentences">
         ${usages.slice(0, limit).map(
           (usage, i) => html`
             <li key=${i}>
@@ -208,8 +217,10 @@ function Sentences({ kind, usages, area, clear }) {
             </li>
           `,
         )}
-      </ul>
-      ${remaining > 0 && html`<button type="button" onClick=${showMore}>${t("senses.more", { count: remaining })}</button>`}
+        </ul>
+        ${remaining > 0 && html`<button type="button" onClick=${showMore}>${t("senses.more", { count: remaining })}</button>`}
+        <p><a href=${linkTo("concordance", { word, sort: "sense" })}>${t("senses.allUsages", { count: number(total) })}</a></p>
+      </div>
     </div>
   `;
 }
@@ -257,7 +268,22 @@ function parseArea(text) {
   return [values.slice(0, 2), values.slice(2)];
 }
 
+const CSV_HEAD = ["sense", "left", "word", "right", "document", "title", "line", "x", "y"];
+
 function csvRows(usages) {
-  const head = ["sense", "word", "sentence", "start", "stop", "document", "line", "x", "y"];
-  return [head, ...usages.map((usage) => head.map((name) => (name === "sense" ? usage.sense + 1 : usage[name])))];
+  return [CSV_HEAD, ...usages.map((usage) => CSV_HEAD.map((name) => (name === "sense" ? usage.sense + 1 : usage[name])))];
+}
+
+// A usage of the map as a line of a concordance.
+function asLine(usage) {
+  const [left, word, right] = splitAt(usage.sentence, usage.start, usage.stop);
+  return { ...usage, left, word, right };
+}
+
+// Every usage of the chosen sense; those that the map does not show have no coordinates.
+async function fetchUsages(result, index, params, sense) {
+  const points = new Map(result.usages.map(({ number: id, x, y }) => [id, { x, y }]));
+  const settings = { max_senses: parseMax(params.max), groups: params.groups === "1", width: LINE_WIDTH };
+  const { lines } = await fetchAllLines({ word: result.word, index: index.name, sort: "sense", ...settings });
+  return lines.filter((line) => sense === null || line.sense === sense).map((line) => ({ ...line, ...points.get(line.number) }));
 }

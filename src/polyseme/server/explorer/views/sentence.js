@@ -3,7 +3,8 @@
 // A text may have several sentences. The model reads one at a time, like the corpus of the index, so requests hold
 // the tokens of the chosen word's sentence.
 //
-// Parameters: text, token (position in the text, from 0), index, mix (weights), same (1: usages of the same word only).
+// Parameters: text, token (position in the text, from 0) or word (the first of that name), index, mix (weights), same (1:
+// usages of the same word only).
 
 import { useState } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
@@ -12,20 +13,22 @@ import { Await, useRequest } from "/explorer/components/server-request.js";
 import { IndexSelect, TextField } from "/explorer/components/form-fields.js";
 import { chosenIndex, languageOf, useInfo } from "/explorer/components/server-info.js";
 import { TokenButtons } from "/explorer/components/token-buttons.js";
-import { NearestUsages } from "/explorer/components/nearest-usages.js";
+import { NearestUsages, NoIndex } from "/explorer/components/nearest-usages.js";
 import { NearestWords, Substitutes } from "/explorer/components/nearest-words.js";
 import { sentenceOf } from "/explorer/text-spans.js";
 import { linkTo } from "/explorer/routing.js";
 
 const PAGE = 1500; // tokens before "show more"
 
-// Examples are in the language of the model, not of the page.
+// Without an index: in the language of the model, not of the page, each with the word to look at.
 const EXAMPLES = {
-  zh: ["曹操大怒，欲斩此将。", "天色将晚，人马困乏。", "宝玉听了，心中十分欢喜。"],
+  zh: [
+    ["天色将晚，人马困乏。", "将"],
+    ["他在河边坐下，看着流水。", "坐下"],
+  ],
   en: [
-    "He sat on the bank of the river.",
-    "She kept her money in the bank.",
-    "The captain of the ship gave the order.",
+    ["He sat on the bank of the river.", "bank"],
+    ["She kept her money in the bank.", "bank"],
   ],
 };
 
@@ -34,7 +37,7 @@ export function Sentence({ params, navigate }) {
   const text = params.text ?? "";
   const index = chosenIndex(info, params.index);
   const request = useRequest(text.trim() ? "/tokenize" : null, { texts: [text], index: index?.name });
-  const edit = (next) => navigate({ text: next, token: null });
+  const edit = (next) => navigate({ text: next, token: null, word: null });
   return html`
     <div class="form">
       <${TextField}
@@ -43,6 +46,7 @@ export function Sentence({ params, navigate }) {
         onCommit=${edit}
         placeholder=${t("sentence.placeholder")}
         lang=${languageOf(info)}
+        focus=${!text.trim()}
       />
       <${IndexSelect}
         info=${info}
@@ -58,13 +62,14 @@ export function Sentence({ params, navigate }) {
 }
 
 function Empty({ info, index }) {
-  const examples = EXAMPLES[info.model.language] ?? index?.examples.texts ?? EXAMPLES.en;
+  const corpus = index?.examples.texts.map((text, i) => [text, index.examples.words[i]]);
+  const examples = corpus?.length ? corpus : (EXAMPLES[info.model.language] ?? EXAMPLES.en);
   return html`
     <div class="empty">
-      <p>${t("sentence.empty")}</p>
+      <p>${t(index ? "sentence.empty" : "sentence.emptyAlone")}</p>
       <p>${t("sentence.examples")}</p>
       <ul lang=${languageOf(info)}>
-        ${examples.map((text) => html`<li key=${text}><a href=${linkTo("sentence", { text })}>${text}</a></li>`)}
+        ${examples.map(([text, word]) => html`<li key=${text}><a href=${linkTo("sentence", { text, word })}>${text}</a></li>`)}
       </ul>
     </div>
   `;
@@ -72,7 +77,8 @@ function Empty({ info, index }) {
 
 function Tokens({ text, tokens, settled, params, navigate }) {
   // While a new text is loading, the position in the address refers to that text, not to these tokens.
-  const requested = params.token === undefined || !settled ? -1 : Number(params.token);
+  const byName = params.token === undefined ? tokens.findIndex((token) => token.text === params.word) : Number(params.token);
+  const requested = settled ? byName : -1;
   const position = requested in tokens ? requested : null;
   if (!tokens.length) return html`<p>${t("sentence.none")}</p>`;
   return html`
@@ -96,11 +102,11 @@ function TokenSection({ tokens, position, navigate }) {
   return html`
     <section aria-labelledby="tokens-title">
       <h2 id="tokens-title">${t("sentence.tokens")}</h2>
-      ${sentences > 1 && html`<p class="hint">${t("sentence.several", { count: number(sentences) })}</p>`}
+      ${sentences > 1 && html`<p class="hint">${t(info.indexes.length ? "sentence.several" : "sentence.severalAlone", { count: number(sentences) })}</p>`}
       <${TokenButtons}
         words=${shown.map((token) => token.text)}
         chosen=${position}
-        choose=${(token) => navigate({ token }, true)}
+        choose=${(token) => navigate({ token, word: null }, true)}
         label=${t("sentence.tokens")}
         lang=${languageOf(info)}
         look=${look}
@@ -115,6 +121,7 @@ function AboutWord({ text, tokens, position, params, navigate }) {
   const sentence = sentenceOf(text, tokens, position);
   const words = sentence.tokens.map((token) => token.text);
   const shared = { text: sentence.text, words, position: sentence.position };
+  if (!useInfo().indexes.length) return html`<${WithoutIndex} shared=${shared} token=${sentence.tokens[sentence.position]} params=${params} />`;
   return html`
     <div class="columns">
       <${NearestUsages} ...${shared} params=${params} navigate=${navigate} />
@@ -123,5 +130,15 @@ function AboutWord({ text, tokens, position, params, navigate }) {
         <${NearestWords} word=${tokens[position].text} params=${params} />
       </div>
     </div>
+  `;
+}
+
+function WithoutIndex({ shared, token, params }) {
+  return html`
+    <div class="columns even">
+      <${Substitutes} ...${shared} token=${token} />
+      <${NearestWords} word=${token.text} params=${params} />
+    </div>
+    <${NoIndex} title=${t("own.title")} text=${t("own.text")} />
   `;
 }
