@@ -29,6 +29,23 @@ CLUSTERS = (
 MILL = "The old mill stands by the river. Maria Lind bought it in 1931 and turned it into a school."
 MOVED = "𠮷 old mill: " + MILL  # a character of two UTF-16 units before all offsets
 SENTENCE = "The captain sold his old boat to a fisherman last spring."
+FRAMES = {
+    "frames": [
+        {
+            "predicate": 2,
+            "roles": [
+                {"label": "ARG0", "offsets": [0, 11], "probability": 0.83},
+                {"label": "V", "offsets": [12, 16], "probability": 0.99},
+            ],
+        }
+    ]
+}
+RELATION = {
+    "label": "Cause-Effect",
+    "probability": 0.8,
+    "probabilities": {"Cause-Effect": 0.8, "Other": 0.2},
+    "entities": [{"text": "fire", "offsets": [4, 8]}, {"text": "fuel", "offsets": [23, 27]}],
+}
 SMALL = (
     "train.epochs=40",
     "train.batch=4",
@@ -149,6 +166,55 @@ def test_another_task_keeps_the_text(visit: Visit):
     visit.wait_for_address("task=my-coref")
     assert visit.page.locator("textarea").first.input_value() == SENTENCE
     assert '"task":"my-coref"' in visit.code("curl")
+
+
+def test_the_pointer_and_the_keyboard_show_the_probability_of_a_span(visit: Visit):
+    visit.alter_response("/predict", lambda response: response["predictions"][0].update(FRAMES))
+    open_task(visit, "roles", SENTENCE)
+    detail, marks = visit.page.locator(".span-detail").first, visit.page.locator(".marked-text mark")
+    playwright.expect(detail).to_have_text("")
+    marks.nth(1).hover()
+    playwright.expect(detail).to_have_text("V · 99%")
+    visit.page.mouse.move(0, 0)
+    playwright.expect(detail).to_have_text("")
+    marks.first.focus()
+    playwright.expect(detail).to_have_text("ARG0 · 83%")
+    visit.page.keyboard.press("ArrowRight")
+    playwright.expect(marks.nth(1)).to_be_focused()
+    playwright.expect(detail).to_have_text("V · 99%")
+    assert marks.evaluate_all("marks => marks.filter(mark => mark.tabIndex === 0).length") == 1
+
+
+def test_the_tags_of_tokens_have_probabilities(visit: Visit):
+    tagged = {"tokens": ["He", "sat"], "tags": ["PRON", "VERB"], "token_probabilities": [0.9, 0.75]}
+    visit.alter_response("/predict", lambda response: response.update(predictions=[tagged]))
+    open_task(visit, "roles", "He sat")
+    visit.page.locator(".tagged-token").first.focus()
+    visit.page.keyboard.press("ArrowRight")
+    playwright.expect(visit.page.locator(".span-detail")).to_have_text("sat · VERB · 75%")
+
+
+def test_both_entities_of_a_relation_are_marked(visit: Visit):
+    def serve_relations(info: dict[str, Any]) -> None:
+        info["tasks"][0] |= {"task": "relations"}
+
+    visit.alter_response("/info", serve_relations)
+    visit.alter_response("/predict", lambda response: response.update(predictions=[RELATION]))
+    visit.go("#/tasks?task=my-roles&text=The+fire+was+caused+by+fuel")
+    assert visit.page.locator("#prediction-title").count() == 0  # nothing is marked yet
+    field = visit.page.locator("textarea")
+    for word, name in (("fire", "e1"), ("fuel", "e2")):
+        field.evaluate(
+            "(field, word) => field.setSelectionRange(...[0, 4].map((n) => field.value.indexOf(word) + n))",
+            word,
+        )
+        visit.page.get_by_role("button", name=f"entity {name}").click()
+        visit.wait_for_address(f"<{name}>{word}</{name}>")
+    marked = visit.page.locator(".marked-text")
+    playwright.expect(marked).to_have_text("The fire e1 was caused by fuel e2")
+    marked.locator("mark").last.focus()
+    playwright.expect(visit.page.locator(".span-detail")).to_have_text("e2 · Cause-Effect · 80%")
+    visit.expect_visible("table.values", "Cause-Effect")
 
 
 def test_predictions_fit_a_phone_in_the_dark(browser, explored, tmp_path: Path):

@@ -87,6 +87,16 @@ def test_a_text_gets_clusters_with_names_and_offsets(model: TaskModel):
             assert TEXT[slice(*mention.offsets)] == mention.text
 
 
+def test_mentions_that_were_joined_to_another_have_a_probability(model: TaskModel):
+    for cluster in model.predict(TEXT).clusters:
+        name, pronoun = cluster.mentions
+        assert name.probability is None
+        assert "probability" not in name.as_dict()
+        assert pronoun.probability is not None
+        assert 0.5 < pronoun.probability <= 1
+        assert pronoun.as_dict()["probability"] == pytest.approx(pronoun.probability, abs=1e-6)
+
+
 def test_a_file_of_plain_text_is_one_document(model: TaskModel, tmp_path: Path):
     (tmp_path / "a.txt").write_text(TEXT + "\n", encoding="utf-8")
     (document,) = model.read_plain_text(tmp_path / "a.txt")

@@ -28,6 +28,19 @@ def tokens(model: TaskModel, path: Path, **options: Any) -> list[list[str]]:
     return [json.loads(line)["tokens"] for line in polyseme.predict(model, path, **options)]
 
 
+# ---- relations ----
+
+
+def test_a_relation_has_the_offsets_of_both_entities_in_the_text_without_marks(files: Path, elmo: Elmo):
+    model = polyseme.train("relations", elmo, train=files / "train.txt", settings=toys.EPOCH)
+    (values,) = (
+        prediction.as_dict() for prediction in [model.predict("the <e1>good</e1> film is <e2>bad</e2>.")]
+    )
+    text = "the good film is bad."
+    assert [entity["text"] for entity in values["entities"]] == ["good", "bad"]
+    assert [text[slice(*entity["offsets"])] for entity in values["entities"]] == ["good", "bad"]
+
+
 # ---- plain text ----
 
 

@@ -146,12 +146,7 @@ def find_common_words(
         for word, count in first.counts().items()
         if word in second_counts and any(map(str.isalnum, word))
     }
-    functions = {
-        word
-        for index in (first, second)
-        for word, is_content in zip(index.whole.words.words, index.context_reader.is_content, strict=True)
-        if not is_content
-    }
+    functions = first.context_reader.function_words | second.context_reader.function_words
     return {
         word: count
         for word, count in counts.items()

@@ -83,6 +83,12 @@ class ContextReader:
         return np.array([is_content_word(word) and word not in frequent for word in words.words], np.bool_)
 
     @cached_property
+    def function_words(self) -> frozenset[str]:
+        """The words of the index that are not content words."""
+        pairs = zip(self.index.words.words, self.is_content.tolist(), strict=True)
+        return frozenset(word for word, is_content in pairs if not is_content)
+
+    @cached_property
     def _weights(self) -> Array:
         """(V,) how much a word says about the topic: rare ones most, function words nothing."""
         counts = np.asarray(self.index.words.counts, np.float64)

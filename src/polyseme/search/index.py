@@ -148,6 +148,7 @@ class Index:
         self.listed_documents = list_documents(head)
         self.space = statistics.read_space(folder, head)
         self._words: WordVectors | None = statistics.read_means(folder, head["size"])
+        self._counts: dict[str, int] | None = None  # of a part, once they are needed
         self._whole: Index | None = None  # of a part: the index that it is a part of, see `restrict`
         self._selection: Documents | None = None
         self._keep: NDArray[np.bool_] | None = None  # (U,) the usages of a part
@@ -235,7 +236,7 @@ class Index:
             raise UsageError("This index is restricted already. Restrict the whole index.")
         part = copy(self)
         chosen = select_documents(self.listed_documents, documents)
-        part._whole, part._selection, part._words = self, documents, None
+        part._whole, part._selection, part._words, part._counts = self, documents, None, None
         part._keep = chosen[self.document_numbers(np.arange(len(self)))]
         return part
 
@@ -263,7 +264,8 @@ class Index:
             keep = np.array([group == name for group in groups])[rows]
             if self._keep is not None:
                 keep &= self._keep
-            part._whole, part._selection, part._words, part._keep = self.whole, name, None, keep
+            part._whole, part._selection, part._keep = self.whole, name, keep
+            part._words = part._counts = None
             if keep.any():
                 parts[name] = part
         return parts
@@ -363,7 +365,9 @@ class Index:
         """
         if self._keep is None:
             return self.words.counts_by_word()
-        return dict(statistics.count_usages(self.blocks, self._keep).most_common())
+        if self._counts is None:
+            self._counts = dict(statistics.count_usages(self.blocks, self._keep).most_common())
+        return self._counts
 
     def count(self, word: str) -> int:
         """Return how many usages a word has.
@@ -406,6 +410,12 @@ class Index:
         options = (model, self._memory, self.corrected, self._selection)
         return _reopen_index, (folder, digest(self.head), *options)
 
+    def __copy__(self) -> Index:
+        """Share the open files, and what was computed of them; `__reduce__` would open them again."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
     @property
     def anisotropy(self) -> statistics.Anisotropy | None:
         """The mean cosine of random usages, before and after the correction; None in very old indexes."""
@@ -420,7 +430,9 @@ class Index:
     @cached_property
     def word_directions(self) -> Array:
         """The directions (V, H) of the mean vectors of all words of the whole index, corrected."""
-        return self.space.to_directions(self.whole.words.vectors)
+        if self._whole is not None:
+            return self._whole.word_directions
+        return self.space.to_directions(self.words.vectors)
 
     @cached_property
     def context_reader(self) -> ContextReader:

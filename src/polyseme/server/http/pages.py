@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Response
-from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from polyseme.server.http.rendering import JSON
 
 EXPLORER = Path(__file__).parents[1] / "explorer"
+MODULE = '<script type="module"'
 INLINE = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
@@ -37,16 +37,27 @@ def make_content_policy() -> str:
 
 def add_pages(app: FastAPI) -> None:
     """Add the explorer at /, its files at /explorer, and the documentation of the routes at /docs."""
+    page = render_explorer()
 
     @app.get("/", include_in_schema=False)
-    async def explorer() -> FileResponse:
-        return FileResponse(EXPLORER / "index.html", headers={"Cache-Control": "no-cache"})
+    async def explorer() -> Response:
+        headers = {"Cache-Control": "no-cache"}
+        return Response(page, media_type="text/html; charset=utf-8", headers=headers)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return Response(render_docs(app.openapi()), media_type="text/html; charset=utf-8")
 
     app.mount("/explorer", StaticFiles(directory=EXPLORER), name="explorer")
+
+
+def render_explorer() -> str:
+    """The explorer's page, which names all modules: otherwise a browser finds them import by import."""
+    page = (EXPLORER / "index.html").read_text(encoding="utf-8")
+    files = (path.relative_to(EXPLORER).as_posix() for path in EXPLORER.rglob("*.js"))
+    modules = sorted(file for file in files if f'src="/explorer/{file}"' not in page)
+    links = "".join(f'<link rel="modulepreload" href="/explorer/{escape(file)}">\n    ' for file in modules)
+    return page.replace(MODULE, links + MODULE, 1)
 
 
 def render_docs(schema: dict[str, Any]) -> str:
