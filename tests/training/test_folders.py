@@ -44,6 +44,15 @@ def test_a_run_can_be_resumed_after_its_text_was_renamed(out: Path):
     assert pretrain([moved], out, CONFIG, resume=True, workers=1).position.step > 0
 
 
+def test_settings_that_change_nothing_in_the_result_may_differ_when_a_run_is_resumed(out: Path):
+    settings = [*story.SETTINGS, "train.epochs=1", "train.save_seconds=77"]
+    config = read_pretrain_settings("tiny", settings)
+    assert pretrain([out.parent / "story.txt"], out, config, resume=True, workers=1).position.step > 0
+    other = read_pretrain_settings("tiny", [*settings, "train.rate=0.0123"])
+    with pytest.raises(ConfigError, match=r"train\.rate"):
+        pretrain([out.parent / "story.txt"], out, other, resume=True, workers=1)
+
+
 def test_a_run_of_a_version_without_a_setting_can_be_resumed(out: Path):
     record = out / "run.json"
     values = json.loads(record.read_text(encoding="utf-8"))

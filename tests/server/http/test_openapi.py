@@ -102,6 +102,22 @@ def test_the_route_of_one_model_matches_its_schema(client: httpx.Client, schema:
     check(client.get(f"/v1/models/{model['id']}"), schema, "get", MODEL_ROUTE)
 
 
+@pytest.mark.parametrize(("route", "body"), REQUESTS)
+def test_null_and_fractions_are_taken_exactly_where_the_schema_has_them(
+    client: httpx.Client, schema: dict, route: str, body: dict
+):
+    request = schema["paths"][route]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    options = [option["$ref"].rpartition("/")[2] for option in request.get("oneOf", [request])]
+    properties = schema["components"]["schemas"][options[-1 if "inputs" in body else 0]]["properties"]
+    for name, part in properties.items():
+        fits = jsonschema.Draft202012Validator({**part, "components": schema["components"]}).is_valid
+        for value in (None, 1.5):
+            refused = client.post(route, json=body | {name: value}).status_code in (400, 422)
+            assert refused or fits(value), (name, value)
+            # A value may be refused beside others of the body, but never alone where the schema allows it.
+            assert not (refused and value is None and fits(value)) or name in body, name
+
+
 def test_errors_and_raw_vectors_are_documented(client: httpx.Client, schema: dict):
     for body in ({"texts": 7}, {"texts": ["a"] * 33}):
         check(client.post("/embed", json=body), schema, "post", "/embed")

@@ -320,6 +320,31 @@ def test_progress_is_reported_in_bytes_and_tokens(tmp_path: Path) -> None:
     assert size * 0.9 < events[-1].done <= size
 
 
+OPENED = """
+import re, sys
+from pathlib import Path
+from polyseme.text.corpus.prepared import find_sentence_starts, open_corpus
+corpus = open_corpus(sys.argv[1])
+find_sentence_starts(corpus.valid)
+print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_opening_a_corpus_takes_no_memory_for_its_streams(tmp_path: Path) -> None:
+    prepare_corpus([write(tmp_path / "a.txt", random_text(500))], tmp_path / "c", PLAIN)
+    peaks = []
+    for size in (1 << 12, 1 << 28):  # bytes, all of which are words of type 1
+        with (tmp_path / "c" / "valid.ids").open("wb") as file:
+            file.write(np.ones(size // 4, np.uint32).tobytes())
+        meta = json.loads((tmp_path / "c" / "meta.json").read_text())
+        meta["sizes"]["valid.ids"] = size
+        (tmp_path / "c" / "meta.json").write_text(json.dumps(meta))
+        command = [sys.executable, "-c", OPENED, str(tmp_path / "c")]
+        peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    assert peaks[1] < peaks[0] + 24  # MB
+
+
 MEASURED = """
 import json, re, resource, sys
 from pathlib import Path

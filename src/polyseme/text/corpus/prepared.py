@@ -63,7 +63,7 @@ __all__ = [
 
 FORMAT = 3
 AGAIN = "Prepare it again from the text."
-_CHECKED_ROWS = 1 << 20  # of a stream or a table, at a time
+_CHECKED_NUMBERS = 1 << 20  # of a stream or a table, at a time
 logger = logging.getLogger(__name__)
 Ids = NDArray[np.uint32]
 
@@ -269,10 +269,11 @@ def open_corpus(folder: str | Path) -> Corpus:
 
 def _check_limit(path: Path, numbers: NDArray[np.integer[Any]], limit: int) -> None:
     """Refuse numbers of types or characters that do not exist; the file is read in blocks."""
-    for start in range(0, len(numbers), _CHECKED_ROWS):
-        if numbers[start : start + _CHECKED_ROWS].max(initial=0) >= limit:
+    rows = max(1, _CHECKED_NUMBERS // max(1, numbers[:1].size))
+    for start in range(0, len(numbers), rows):
+        if numbers[start : start + rows].max(initial=0) >= limit:
             raise FormatError(f"{path}: damaged: a number of {limit:,} or more. {AGAIN}")
-    release(numbers)
+        release(numbers)  # after each block, or the whole file would be in memory
 
 
 def _check_document(document: CorpusDocument) -> CorpusDocument:
@@ -285,8 +286,10 @@ def _check_document(document: CorpusDocument) -> CorpusDocument:
 
 def find_sentence_starts(stream: NDArray[np.integer[Any]], begin: int = 0) -> NDArray[np.int64]:
     """Positions in a stream where sentences begin."""
-    blocks = range(0, len(stream), 1 << 20)
-    starts = [start + np.flatnonzero(stream[start : start + (1 << 20)] == begin) for start in blocks]
+    starts = []
+    for start in range(0, len(stream), _CHECKED_NUMBERS):
+        starts.append(start + np.flatnonzero(stream[start : start + _CHECKED_NUMBERS] == begin))
+        release(stream)
     return np.concatenate(starts) if starts else np.zeros(0, np.int64)
 
 
