@@ -8,7 +8,7 @@ TORCH_INDEX ?=
 FAST    = -m "not slow and not peers and not integrations" -n 2 --dist loadfile --durations 15
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types coverage fix browser docs docs-serve test-slow soak test-peers test-integrations bench bench-integrations peers rivals bench-rivals duel-environments duel dist sbom clean
+.PHONY: help demo test check format lint types coverage fix browser docs gallery docs-serve test-slow soak test-peers test-integrations bench bench-integrations peers rivals bench-rivals duel-environments duel dist sbom clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ browser:  ## install chromium for the tests of the explorer, if apt can
 
 docs: $(VENV)/.installed  ## build the manual as a web site in English and Chinese, and check its links
 	$(BIN)/python docs/site/build.py
+
+gallery: $(VENV)/.installed  ## draw diagrams and plots like those of the manual, in build/gallery
+	$(BIN)/python docs/site/gallery.py
 
 docs-serve: $(VENV)/.installed  ## build the manual and serve it on http://127.0.0.1:8001/
 	$(BIN)/python docs/site/build.py --serve 8001

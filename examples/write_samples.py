@@ -251,7 +251,7 @@ def main(folder: Path) -> None:
             text = "\n".join(make_examples(name, part)) + "\n"
             (folder / f"{name}.{part}.{ending}").write_text(text, encoding="utf-8")
     sizes = ", ".join(f"{size} {part}" for part, size in SIZES.items())
-    print(f"{folder}: {len(SAMPLES)} samples of {sizes} examples")
+    print(f"{folder.name}: {len(SAMPLES)} samples of {sizes} examples")
 
 
 if __name__ == "__main__":

@@ -68,6 +68,30 @@ def test_the_pictures_of_elmo_are_what_the_script_draws() -> None:
         assert picture.count("<rect") == 2 * 6 * 5 + 1  # each box also hides the arrows behind it
 
 
+def test_the_gallery_names_its_pictures_and_draws_them(tmp_path: Path) -> None:
+    listed = run("gallery.py", "--list")
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert names == ["elmo", "map", "shares", "layers", "curve", "training", "speed"]
+    done = run("gallery.py", "elmo", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    for name in ("elmo.svg", "elmo.zh.svg"):
+        assert (tmp_path / name).read_bytes() == (ROOT / "docs" / name).read_bytes()
+    unknown = run("gallery.py", "maps")
+    assert unknown.returncode == 1
+    assert unknown.stderr == f"maps: no such picture; there are {', '.join(names)}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["layers", "map"])
+def test_a_plot_of_the_gallery_is_a_picture(name: str, tmp_path: Path) -> None:
+    done = run("gallery.py", name, "--out", tmp_path)
+    if "could not be downloaded" in done.stderr:
+        pytest.skip("the package index cannot be reached")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
 def test_formulas_become_mathml(site: Path) -> None:
     for page in ("how-elmo-works", "zh/how-elmo-works"):
         text = read(site, page)
