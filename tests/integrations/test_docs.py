@@ -19,7 +19,7 @@ from test_readme import ROOT, Block, blocks, run_python, working_folder
 __all__ = ["working_folder"]  # a fixture
 
 TRANSLATED = sorted((ROOT / "docs").glob("integrations*.md"))
-PAGES = [*TRANSLATED, ROOT / "docs" / "scale.md"]
+PAGES = [*TRANSLATED, *sorted((ROOT / "docs").glob("scale*.md"))]
 STORE_PAGES = sorted((ROOT / "docs").glob("stores*.md"))
 
 

@@ -34,8 +34,10 @@ def test_the_compose_file_is_valid():
     run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", ROOT / "compose.yaml")
 
 
-def test_the_kubernetes_example_is_valid(tmp_path: Path):
-    (example,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL)
+@pytest.mark.parametrize("page", ["deploy.md", "deploy.zh-CN.md"])
+def test_the_kubernetes_example_is_valid(page: str, tmp_path: Path):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     (tmp_path / "polyseme.yaml").write_text(example)
     run("kubernetes-validate", "--strict", tmp_path / "polyseme.yaml")
 
