@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ CHAPTERS = {
 }
 
 
-def make_index(folder: Path, texts: dict[str, list[str]], segment: str = "split", **options: object) -> Index:
+def make_index(folder: Path, texts: dict[str, list[str]], segment: str = "split", **options: Any) -> Index:
     """An index of files with these lines."""
     (folder / "texts").mkdir()
     for name, lines in texts.items():

@@ -231,6 +231,7 @@ def test_words_lead_to_their_usages(visit: Visit):
 
 def test_pointing_at_a_dot_shows_its_sentence_and_a_click_opens_the_text(visit: Visit):
     visit.go("senses")
+    visit.page.locator("svg.map").scroll_into_view_if_needed()
     dot = visit.page.locator("svg.map .dot").first.bounding_box()
     assert dot is not None
     x, y = dot["x"] + dot["width"] / 2, dot["y"] + dot["height"] / 2

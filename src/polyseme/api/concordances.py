@@ -14,7 +14,7 @@ from polyseme.io.progress import ProgressOption
 from polyseme.io.result_list import ResultList
 from polyseme.search.collocates import Collocate, find_collocates
 from polyseme.search.concordance import Concordance, find_lines
-from polyseme.search.corpus_text import Passage, read_passage
+from polyseme.search.corpus_text import TextPassage, read_passage
 from polyseme.search.index import Index
 from polyseme.search.selection import Documents
 from polyseme.search.senses import Senses
@@ -157,7 +157,7 @@ def collocates(
 
 def passage(
     index: Index | str | Path, usage: int, sentences: int = 15, *, memory: int | None = None
-) -> Passage:
+) -> TextPassage:
     """Read the text around a usage.
 
     Args:

@@ -178,7 +178,7 @@ def _divides_word(text: str, position: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Passage:
+class TextPassage:
     """The text around a usage.
 
     Attributes:
@@ -229,7 +229,7 @@ class Passage:
         }
 
 
-def read_passage(index: Index, number: int, sentences: int = 15) -> Passage:
+def read_passage(index: Index, number: int, sentences: int = 15) -> TextPassage:
     """Read the text around a usage.
 
     Args:
@@ -265,7 +265,7 @@ def read_passage(index: Index, number: int, sentences: int = 15) -> Passage:
         if row == len(before[:sentences]):
             paragraph, offset = len(paragraphs) - 1, len(paragraphs[-1][1]) - len(sentence.text)
         previous = sentence
-    return Passage(
+    return TextPassage(
         usage,
         paragraphs,
         paragraph,

@@ -123,7 +123,6 @@ function SenseResult({ result, index, params, navigate }) {
     <section aria-labelledby="senses-title">
       <h2 id="senses-title">${t(titleKey, { word: result.word, count })}</h2>
       <${PersonLink} word=${result.word} index=${index} />
-      ${result.evidence && html`<${Evidence} result=${result} index=${index} params=${params} navigate=${navigate} />`}
       <${SenseFilter} result=${result} total=${total} sense=${sense} choose=${(next) => navigate({ sense: next }, true)} />
       <div class="columns even map-columns">
         <div class="map-column">
@@ -141,6 +140,7 @@ function SenseResult({ result, index, params, navigate }) {
         </div>
         <${Sentences} kind=${result.kind} word=${result.word} total=${total} key=${`${result.word} ${sense}`} usages=${shown} area=${area} clear=${() => setArea(null)} />
       </div>
+      ${result.evidence && html`<${Evidence} result=${result} index=${index} params=${params} navigate=${navigate} />`}
       <${Documents} result=${result} index=${index} params=${params} navigate=${navigate} />
     </section>
   `;
