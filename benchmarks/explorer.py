@@ -40,6 +40,7 @@ import numpy as np
 from results_page import write_results
 
 TARGETS = {"first content": 300, "median": 100, "95%": 250, "median of millions": 1000}
+LARGE = 3_000_000  # usages: a click may take a second, and a third as many are measured
 VISITS = 7  # of the first page
 NOISE = 0.02  # of the standard deviation of a vector, so that copies of a block differ
 # Counts the requests under way, and notes when the page last changed.
@@ -85,17 +86,20 @@ def main() -> None:
     parser.add_argument("--clicks", type=int, default=30, help="of each kind")
     parser.add_argument("--usages", type=int, default=0, help="of a second, larger index; 0: none")
     parser.add_argument("--keep", type=Path, help="folder of the larger index; used as it is if it exists")
-    parser.add_argument("--results", type=Path, help="a page with <!-- explorer --> and <!-- end -->")
+    parser.add_argument(
+        "--results", type=Path, help="a page with <!-- explorer --> and <!-- explorer-large -->"
+    )
     given = parser.parse_args()
-    lines = measure(given.model, given.index, given.clicks)
-    if given.usages:
-        with tempfile.TemporaryDirectory() as folder:
-            large = given.keep or Path(folder) / "large-index"
-            if not large.exists():
-                repeat_index(given.index, large, given.usages)
-            lines += ["", *measure(given.model, large, max(5, given.clicks // 3), is_large=True)]
-    if given.results:
-        write_results(given.results, "explorer", lines)
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [given.index]
+        if given.usages:
+            folders.append(given.keep or Path(folder) / "large-index")
+            if not folders[1].exists():
+                repeat_index(given.index, folders[1], given.usages)
+        for index in folders:
+            name, lines = measure(given.model, index, given.clicks)
+            if given.results:
+                write_results(given.results, name, lines)
 
 
 def repeat_index(source: Path, out: Path, usages: int) -> None:
@@ -129,11 +133,13 @@ def repeat_index(source: Path, out: Path, usages: int) -> None:
     partial.rename(out)
 
 
-def measure(model: str, folder: Path, clicks: int, *, is_large: bool = False) -> list[str]:
-    """Serve an index, click through the page, and return the lines of a report."""
+def measure(model: str, folder: Path, clicks: int) -> tuple[str, list[str]]:
+    """Serve an index, click through the page; the name of the report and its lines."""
     import polyseme
 
     index = polyseme.open_index(folder, model)
+    is_large = len(index) > LARGE
+    clicks = max(4, clicks // 3) if is_large else clicks
     kinds = list_clicks(index, clicks)
     with serve(model, folder) as address, open_browser() as open_page:
         cast = post(address, "/characters", {})  # waits until the server has found the persons
@@ -141,7 +147,8 @@ def measure(model: str, folder: Path, clicks: int, *, is_large: bool = False) ->
         kinds["a person"] = [f"#/persons?name={quote(name)}" for name in names[:clicks]]
         firsts = [visit(open_page, address) for _ in range(VISITS)]
         times = click_through(open_page, address, kinds)
-    return report(index, firsts, times, is_large=is_large)
+    name = "explorer-large" if is_large else "explorer"
+    return name, report(index, firsts, times, is_large=is_large)
 
 
 def list_clicks(index: Any, count: int) -> dict[str, list[str]]:

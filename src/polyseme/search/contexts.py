@@ -149,6 +149,16 @@ class ContextReader:
             rows[chosen] = self._block_rows[owner][types]
         return rows
 
+    def count_words(self, kept: NDArray[np.bool_]) -> Numbers:
+        """Return how many of the usages (U,) that are kept each word of the index has (V,)."""
+        counts = np.zeros(len(self.index.words), np.int64)
+        starts = self.index.block_starts
+        for number, (block, rows) in enumerate(zip(self.index.blocks, self._block_rows, strict=True)):
+            words = block.words[kept[starts[number] : starts[number + 1]]]
+            if len(words):
+                counts += np.bincount(rows[words], minlength=len(counts))
+        return counts
+
     def topics(self, contexts: Contexts, word: str, part: int | None = None) -> Array:
         """Return the direction (N, H) of the content words around each usage, rare words weighing more.
 

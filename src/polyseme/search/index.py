@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 Numbers = NDArray[np.int64]
+CACHED_DOCUMENTS = 20_000_000  # usages whose documents stay in memory, four bytes each
 COMMON_COUNT = 5  # usages: the mean of fewer says little about a word
 RARE_PENALTY = 4.0  # subtracted from a cosine, so that rare words come after all others
 
@@ -148,6 +149,7 @@ class Index:
         self.listed_documents = list_documents(head)
         self.space = statistics.read_space(folder, head)
         self._words: WordVectors | None = statistics.read_means(folder, head["size"])
+        self._documents_of_usages: NDArray[np.int32] | None = None
         self._counts: dict[str, int] | None = None  # of a part, once they are needed
         self._whole: Index | None = None  # of a part: the index that it is a part of, see `restrict`
         self._selection: Documents | None = None
@@ -237,7 +239,7 @@ class Index:
         part = copy(self)
         chosen = select_documents(self.listed_documents, documents)
         part._whole, part._selection, part._words, part._counts = self, documents, None, None
-        part._keep = chosen[self.document_numbers(np.arange(len(self)))]
+        part._keep = chosen[self._usage_documents()]
         return part
 
     def split(self, by: str) -> dict[str, Index]:
@@ -257,7 +259,7 @@ class Index:
 
         """
         groups = group_documents(self.listed_documents, by)
-        rows = self.document_numbers(np.arange(int(self._starts[-1])))
+        rows = self.whole._usage_documents()
         parts = {}
         for name in sort_groups([group for group in groups if group is not None]):
             part = copy(self)
@@ -348,13 +350,21 @@ class Index:
         """
         if self._keep is None:
             return self._document_sizes
-        kept = self.document_numbers(np.flatnonzero(self._keep))
+        kept = self.whole._usage_documents()[self._keep]
         return np.bincount(kept, minlength=len(self.listed_documents))
 
     @cached_property
     def _document_sizes(self) -> Numbers:
-        everything = self.document_numbers(np.arange(int(self._starts[-1])))
-        return np.bincount(everything, minlength=len(self.listed_documents))
+        return np.bincount(self._usage_documents(), minlength=len(self.listed_documents))
+
+    def _usage_documents(self) -> NDArray[np.int32]:
+        """The documents of all usages (U,), kept for the next part unless they are very many."""
+        if self._documents_of_usages is not None:
+            return self._documents_of_usages
+        numbers = self.document_numbers(np.arange(int(self._starts[-1])))
+        if len(numbers) <= CACHED_DOCUMENTS:
+            self._documents_of_usages = numbers
+        return numbers
 
     def counts(self) -> dict[str, int]:
         """Return how many usages each word has.
@@ -366,7 +376,9 @@ class Index:
         if self._keep is None:
             return self.words.counts_by_word()
         if self._counts is None:
-            self._counts = dict(statistics.count_usages(self.blocks, self._keep).most_common())
+            counts, words = self.context_reader.count_words(self._keep), self.whole.words.words
+            order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
+            self._counts = dict(zip((words[row] for row in order), counts[order].tolist(), strict=True))
         return self._counts
 
     def count(self, word: str) -> int:

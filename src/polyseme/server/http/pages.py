@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Response
-from fastapi.staticfiles import StaticFiles
 
+from polyseme.server.http.explorer_files import ExplorerFiles
 from polyseme.server.http.rendering import JSON
 
 EXPLORER = Path(__file__).parents[1] / "explorer"
@@ -48,7 +48,7 @@ def add_pages(app: FastAPI) -> None:
     async def docs() -> Response:
         return Response(render_docs(app.openapi()), media_type="text/html; charset=utf-8")
 
-    app.mount("/explorer", StaticFiles(directory=EXPLORER), name="explorer")
+    app.mount("/explorer", ExplorerFiles(EXPLORER), name="explorer")
 
 
 def render_explorer() -> str:

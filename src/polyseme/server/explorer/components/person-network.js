@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { html } from "/explorer/html-template.js";
 import { number, t } from "/explorer/i18n.js";
 import { COLOURS } from "/explorer/components/usage-map.js";
-import { textWidth } from "/explorer/measure-width.js";
+import { textWidth, useElementWidth } from "/explorer/measure-width.js";
 
 const { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } = globalThis.d3;
 
@@ -16,10 +16,13 @@ const [SMALLEST, LARGEST] = [4, 17]; // radius
 
 // chosen: positions of the persons to draw; linkOf: the address of a person; focus: the name of one that stands out.
 export function PersonNetwork({ cast, chosen, linkOf, focus, lang, label }) {
-  const { nodes, links } = useMemo(() => layOut(cast, chosen), [cast, chosen.join()]);
+  const [frame, width] = useElementWidth();
+  const fontSize = FONT_SIZE * Math.max(1, SIZE.width / width); // in units of the drawing: larger if it is shown small
+  const { nodes, links } = useMemo(() => layOut(cast, chosen, fontSize), [cast, chosen.join(), fontSize]);
   const most = Math.max(1, ...links.map((link) => link.weight));
   return html`
-    <svg class="network" role="group" aria-label=${label} viewBox=${`0 0 ${SIZE.width} ${SIZE.height}`}>
+    <div ref=${frame}>
+      <svg class="network" role="group" aria-label=${label} viewBox=${`0 0 ${SIZE.width} ${SIZE.height}`}>
       ${links.map(
         ({ source, target, weight }) => html`
           <line
@@ -38,21 +41,22 @@ export function PersonNetwork({ cast, chosen, linkOf, focus, lang, label }) {
         ({ name, x, y, radius, group, count }) => html`
           <a key=${name} href=${linkOf(name)} class=${name === focus ? "focus" : ""} aria-label=${t("persons.mentions", { name, count: number(count) })}>
             <circle class=${`dot hue-${group % COLOURS}`} cx=${x} cy=${y} r=${radius} />
-            <text x=${x} y=${y - radius - 3} text-anchor="middle" lang=${lang}>${name}</text>
+            <text x=${x} y=${y - radius - 3} text-anchor="middle" lang=${lang} style=${{ fontSize: `${fontSize}px` }}>${name}</text>
           </a>
         `,
       )}
     </svg>
+    </div>
   `;
 }
 
 // The strongest pairs of each person, and places that follow from them: the same every time.
-function layOut({ persons, pairs }, chosen) {
+function layOut({ persons, pairs }, chosen, fontSize) {
   const largest = Math.max(...chosen.map((n) => persons[n].count));
   const nodes = chosen.map((n) => {
     const { name, group, count } = persons[n];
     const radius = SMALLEST + (LARGEST - SMALLEST) * Math.sqrt(count / largest);
-    return { n, name, group, count, radius, half: Math.max(radius, textWidth(name, FONT_SIZE) / 2) };
+    return { n, name, group, count, radius, half: Math.max(radius, textWidth(name, fontSize) / 2) };
   });
   const byNumber = new Map(nodes.map((node) => [node.n, node]));
   const inside = pairs.filter(([a, b]) => byNumber.has(a) && byNumber.has(b)).sort((a, b) => b[2] - a[2]);
@@ -68,7 +72,7 @@ function layOut({ persons, pairs }, chosen) {
   forceSimulation(nodes)
     .force("link", forceLink(links).distance(70).strength((link) => 0.12 + 0.4 * (link.weight / inside[0][2])))
     .force("charge", forceManyBody().strength(-190))
-    .force("collide", forceCollide((node) => node.half + 9))
+    .force("collide", forceCollide((node) => node.half + fontSize * 0.75))
     .force("x", forceX(width / 2).strength(0.06))
     .force("y", forceY(height / 2).strength(0.1))
     .stop()
@@ -81,6 +85,6 @@ function layOut({ persons, pairs }, chosen) {
     for (const node of nodes) node[axis] = Math.min(Math.max(node[axis], before(node) + 2), size - after(node) - 2);
   };
   fit("x", width, (node) => node.half, (node) => node.half);
-  fit("y", height, (node) => node.radius + FONT_SIZE + 4, (node) => node.radius);
+  fit("y", height, (node) => node.radius + fontSize + 4, (node) => node.radius);
   return { nodes, links };
 }
