@@ -71,7 +71,7 @@ class WorkspaceClient(httpx.Client):
     def wait(self, corpus: str, *states: str) -> dict[str, Any]:
         """Wait until a corpus is in one of these states."""
         ends = {*states, "failed"}
-        until(lambda: self.status(corpus)["state"] in ends, 240, lambda: self.status(corpus))
+        until(lambda: self.status(corpus)["state"] in ends, 600, lambda: self.status(corpus))
         status = self.status(corpus)
         assert status["state"] in states, status
         return status
@@ -84,7 +84,7 @@ class WorkspaceClient(httpx.Client):
             assert status["state"] in ("waiting", "running"), status
             return status["stage"] == "training" and status["done"] >= tokens
 
-        until(has_read, 240, lambda: self.status(corpus))
+        until(has_read, 600, lambda: self.status(corpus))
         return self.status(corpus)
 
 

@@ -94,7 +94,7 @@ def test_a_pasted_text_is_trained_and_its_nearest_words_are_seen(
     playwright.expect(card.locator("svg.curves").first).to_be_visible()  # while it trains
     playwright.expect(card.locator(".numbers")).to_contain_text("." if language == "en" else "损失")
     explore = card.get_by_role("link", name=text["explore"])
-    playwright.expect(explore).to_be_visible(timeout=240_000)
+    playwright.expect(explore).to_be_visible(timeout=600_000)
     explore.click()
     visit.wait_for_address("corpus=曹操")
     page.get_by_label(text["word"]).fill("曹操")
@@ -125,7 +125,7 @@ def test_files_are_dropped_and_sent_in_any_encoding_part_by_part(
     visit.page.get_by_role("button", name="Start").click()
     card = visit.page.locator(".corpus", has_text="三国.txt")
     playwright.expect(card).to_contain_text("GB18030")
-    playwright.expect(card.get_by_role("link", name="Explore this text")).to_be_visible(timeout=240_000)
+    playwright.expect(card.get_by_role("link", name="Explore this text")).to_be_visible(timeout=600_000)
     visit.page.on("dialog", lambda dialog: dialog.accept())
     card.get_by_role("button", name="Delete").click()
     playwright.expect(card).to_have_count(0)
