@@ -1,20 +1,18 @@
-# polyseme serve in a slim image, run as an unprivileged user. See docs/deploy.md.
-FROM python:3.11-slim AS build
-# The compiler stays out of the final image; pinned versions of it disappear from the mirrors.
-# hadolint ignore=DL3008
-RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
-WORKDIR /src
-COPY pyproject.toml hatch_build.py README.md LICENSE ./
-COPY src src
-RUN python -m venv /opt/polyseme \
-    && /opt/polyseme/bin/pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu "torch~=2.13.0" \
-    && /opt/polyseme/bin/pip install --no-cache-dir ".[serve,search]"
-
+# polyseme serve in a slim image without a compiler, run as an unprivileged user. It installs the wheels in dist/:
+#     make dist && docker build -t polyseme .
+# See docs/deploy.md.
 FROM python:3.11-slim
-RUN useradd --uid 10001 --no-create-home polyseme
-COPY --from=build /opt/polyseme /opt/polyseme
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# The first command takes Polyseme from the wheels alone: the native one on x86-64, else the pure one.
+RUN --mount=type=bind,source=dist,target=/dist \
+    python -m venv /opt/polyseme \
+    && /opt/polyseme/bin/pip install --no-cache-dir --no-deps --no-index --find-links /dist polyseme \
+    && /opt/polyseme/bin/pip install --no-cache-dir --index-url "$TORCH_INDEX" "torch~=2.13.0" \
+    && /opt/polyseme/bin/pip install --no-cache-dir --only-binary :all: "polyseme[serve,search]" \
+    && useradd --uid 10001 --no-create-home polyseme
 USER 10001
-ENV PATH=/opt/polyseme/bin:$PATH PYTHONUNBUFFERED=1
+# Nothing is written: mount a tmpfs at /tmp, and the file system may be read-only.
+ENV PATH=/opt/polyseme/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 POLYSEME_CACHE=/tmp/polyseme
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=2)"]
