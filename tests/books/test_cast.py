@@ -30,9 +30,8 @@ def novel(tmp_path_factory: pytest.TempPathFactory) -> Index:
     text = "\n".join(f"Chapter {number}\n\n{chapter * 3}" for number, chapter in enumerate(CHAPTERS, start=1))
     (folder / "novel.txt").write_text(text)
     elmo = Elmo(random_model(small_config()))
-    return api.index(
-        elmo, folder / "novel.txt", folder / "index", documents="chapters-en", segment="en", progress=False
-    )
+    text_file, out = folder / "novel.txt", folder / "index"
+    return api.index(elmo, text_file, out, documents="chapters-en", segment="en", progress=False)
 
 
 def test_persons_are_counted_by_chapter(novel: Index):
