@@ -11,8 +11,8 @@ evaluation     the routes of evaluate and disambiguate
 concordances   the routes that read a corpus word by word
 openai         OpenAI's embeddings API
 tei            embeddings for clients of text-embeddings-inference
-change_cache   changes of words, kept from request to request
 cast_cache     persons of indexes, kept from request to request
+change_cache   changes of words, kept from request to request
 sense_cache    senses of words, kept from request to request
 word_checks    unknown words, with similar spellings
 usage_layers   all layers of usages, for the explorer
