@@ -122,4 +122,6 @@ def test_the_server_runs_as_the_image_says_and_its_health_check_passes(image: Pa
         assert re.search(rf"^Uid:\s+{USER}\s", status, re.MULTILINE)
     finally:
         server.terminate()
-        assert server.wait(30) == 0
+        code = server.wait(30)
+        server.stderr.close()
+    assert code == 0
