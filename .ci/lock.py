@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+import tomllib
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
@@ -57,11 +58,18 @@ def list_packages(roots: tuple[str, ...]) -> dict[str, str]:
             if (name, extra) in seen:
                 continue
             seen.add((name, extra))
-            for text in found.requires or ():
+            for text in list_own(extra) if name == "polyseme" else found.requires or ():
                 needed = Requirement(text)
                 if needed.marker is None or needed.marker.evaluate({"extra": extra}):
                     waiting.append(needed)
     return {name: version for name, version in sorted(versions.items()) if name not in LEFT_OUT}
+
+
+def list_own(extra: str) -> list[str]:
+    """The requirements in pyproject.toml, of the core or of an extra: an editable install may be older."""
+    project = tomllib.loads((OUT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted: list[str] = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    return wanted
 
 
 def find_hashes(name: str, version: str) -> list[str]:

@@ -232,7 +232,10 @@ def test_wishes_to_reload_while_it_reloads_are_fulfilled_once_more():
 
 def test_an_unexpected_failure_of_a_reload_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture):
     problems: list[Exception] = [KeyError("a bug"), UsageError("wrong")]
-    outcomes = [Catalog("toy", None, Elmo(random_model(small_config()))), *problems]
+    outcomes: list[Catalog | Exception] = [
+        Catalog("toy", None, Elmo(random_model(small_config()))),
+        *problems,
+    ]
 
     def load() -> Catalog:
         outcome = outcomes.pop(0)
