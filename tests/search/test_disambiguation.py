@@ -82,7 +82,7 @@ def test_raw_text_is_segmented_around_the_marked_word_as_the_model_was_trained(t
     assert ["关公会其", "意", "，遂辞而去。"] in embedded
 
 
-@pytest.mark.parametrize("examples", [5, [("bank", "a [bank]", "x")], "bank\ta [bank]\tx\n"])
+@pytest.mark.parametrize("examples", [5, "bank\ta [bank]\tx\n"])
 def test_examples_that_are_no_path_are_refused(tmp_path: Path, elmo: Elmo, examples: Any):
     path = write(tmp_path / "r.tsv", ROWS)
     for name, arguments in (("train", (examples, path)), ("test", (path, examples))):

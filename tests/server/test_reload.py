@@ -136,6 +136,7 @@ def test_a_server_ends_with_its_terminal(tmp_path: Path, workers: str):
     command = [sys.executable, "-m", "polyseme", "serve", str(tmp_path / "model"), "--port", "0"]
     child, terminal = pty.fork()
     if not child:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup, whose children survive
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
         os.execv(sys.executable, [*command, "--workers", workers])
     until(lambda: "http://" in log.read_text())

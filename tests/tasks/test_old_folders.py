@@ -45,6 +45,7 @@ def test_a_folder_of_format_1_gives_the_same_predictions_and_scores(name: str, t
         new = prediction.as_dict()
         for span in new.get("spans", ()):
             del span["offsets"]  # format 1 had none
+        new.pop("entities", None)  # nor these
         assert rounded(new) == rounded(rename(saved, new))
     files = toys.write(tmp_path)
     scores = model.evaluate(files / f"test.{ENDINGS[model.task.name]}")

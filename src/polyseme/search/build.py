@@ -22,7 +22,7 @@ from polyseme.choices import IndexPrecision, IndexView, SpaceKind
 from polyseme.elmo import Elmo
 from polyseme.errors import DataError, UsageError
 from polyseme.formats.vectors.word_file import WORDS_FILE
-from polyseme.io.atomic import check_output_folder, check_replaceable_folder
+from polyseme.io.atomic import check_output_folder, check_replaceable_folder, remove_killed_writes
 from polyseme.io.output_lock import lock_output
 from polyseme.io.progress import OnProgress, ignore_progress
 from polyseme.model.output import Layer, OutputSpec, resolve_output
@@ -221,8 +221,10 @@ def _prepare_folder(folder: Path, *, force: bool) -> None:
         index_files = [path.name for path in folder.iterdir() if _is_index_file(path)]
         check_replaceable_folder(folder, force=True, known_names=index_files)
         shutil.rmtree(folder)
-    elif folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder}: exists already and is not an index. Choose another name.")
+    elif folder.is_dir():
+        remove_killed_writes(folder / HEAD)  # of a process that was killed before there was an index
+        if any(folder.iterdir()):
+            raise UsageError(f"{folder}: exists already and is not an index. Choose another name.")
     folder.mkdir(parents=True, exist_ok=True)
 
 

@@ -19,6 +19,7 @@ import { linkTo } from "/explorer/routing.js";
 
 const DRAWN = 30; // persons in the network
 const AROUND = 10; // companions in the network of one person
+const FINDS_CLUSTERS = { coref: true }; // tasks whose predictions are clusters of mentions
 
 export function Persons({ params, navigate }) {
   const info = useInfo();
@@ -161,7 +162,7 @@ function PersonPage({ cast, person, index, params, navigate }) {
 
 // Where the person is mentioned most; with a task model for coreference, who "he" is there.
 function Passages({ person, params, navigate, lang }) {
-  const task = useInfo().tasks.find(({ task }) => task === "coref");
+  const task = useInfo().tasks.find(({ task }) => FINDS_CLUSTERS[task]);
   const shown = /^\d+$/.test(params.passage ?? "") ? Number(params.passage) : null;
   const passage = person.passages[shown];
   const request = useRequest(task && passage ? "/predict" : null, { task: task?.name, texts: [passage?.text] });

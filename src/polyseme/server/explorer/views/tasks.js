@@ -12,6 +12,7 @@ import { Prediction } from "/explorer/components/prediction.js";
 import * as snippets from "/explorer/code-snippets.js";
 import { linkTo } from "/explorer/routing.js";
 
+const MARKS_ENTITIES = { relations: true }; // tasks whose text has two marked entities
 const EXAMPLES = {
   zh: {
     one: ["天色将晚，曹操坐在河边，他想起了故乡。"],
@@ -48,7 +49,7 @@ function NoTasks({ info }) {
 function Task({ info, task, params, navigate }) {
   const lang = languageOf(info);
   const texts = [params.text ?? "", params.other ?? ""].slice(0, task.texts);
-  const marksEntities = task.task === "relations";
+  const marksEntities = MARKS_ENTITIES[task.task];
   const isComplete = texts.every((text) => text.trim()) && (!marksEntities || ENTITIES.test(texts[0]));
   const question = task.texts === 1 ? texts[0] : texts;
   const request = useRequest(isComplete ? "/predict" : null, { task: task.name, texts: [question] });
