@@ -6,6 +6,7 @@ app            the ASGI application
 state          loaded models, threads, metrics
 catalog        one model with its indexes and task models
 served_models  all models of a server, and which one a request means
+verb_routes    the route of a verb
 verbs          one route per verb
 evaluation     the routes of evaluate and disambiguate
 concordances   the routes that read a corpus word by word

@@ -20,10 +20,10 @@ from polyseme.search.index import Index
 from polyseme.search.senses import MIN_USAGES, Senses
 from polyseme.server.http import requests
 from polyseme.server.http.limits import invalid, not_found
-from polyseme.server.http.openapi import make_response_docs
 from polyseme.server.http.rendering import make_json_response
 from polyseme.server.sense_cache import SenseCache
 from polyseme.server.state import ServerState
+from polyseme.server.verb_routes import add_verbs
 from polyseme.server.word_checks import check_word
 
 MAX_DOCUMENTS = 1000  # of a response
@@ -45,15 +45,7 @@ class ConcordanceRoutes:
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application."""
-        for handler in (self.concordance, self.collocates, self.passage):
-            route = f"/{handler.__name__}"
-            app.add_api_route(
-                route,
-                self._state.choose_model(handler),
-                methods=["POST"],
-                response_class=Response,
-                responses=make_response_docs(route),
-            )
+        add_verbs(app, self._state, self.concordance, self.collocates, self.passage)
 
     async def concordance(self, body: requests.ConcordanceRequest) -> Response:
         """List the usages of a word as lines, sorted, and count them over documents."""

@@ -18,9 +18,9 @@ from polyseme import api
 from polyseme.errors import PolysemeError
 from polyseme.server.http import requests
 from polyseme.server.http.limits import invalid
-from polyseme.server.http.openapi import make_response_docs
 from polyseme.server.http.rendering import make_json_response
 from polyseme.server.state import ServerState
+from polyseme.server.verb_routes import add_verbs
 from polyseme.server.verbs import stop_when
 
 INVALID_EXAMPLES = "These are not labelled examples of this task, or a label is not one of its labels."
@@ -38,15 +38,7 @@ class EvaluationRoutes:
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application."""
-        for handler in (self.evaluate, self.disambiguate):
-            route = f"/{handler.__name__}"
-            app.add_api_route(
-                route,
-                self._state.choose_model(handler),
-                methods=["POST"],
-                response_class=Response,
-                responses=make_response_docs(route),
-            )
+        add_verbs(app, self._state, self.evaluate, self.disambiguate)
 
     async def evaluate(self, body: requests.EvaluateRequest) -> Response:
         """Measure the perplexity of texts, or the scores of a task model on labelled examples."""

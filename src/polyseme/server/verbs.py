@@ -37,7 +37,6 @@ from polyseme.server.http.json_values import (
     usage_to_json,
 )
 from polyseme.server.http.limits import invalid
-from polyseme.server.http.openapi import make_response_docs
 from polyseme.server.http.rendering import (
     array_to_json,
     arrays_to_json,
@@ -50,6 +49,7 @@ from polyseme.server.jobs.worker_pool import WorkerPool
 from polyseme.server.sense_cache import SenseCache
 from polyseme.server.state import ServerState
 from polyseme.server.tei import embed_for_tei
+from polyseme.server.verb_routes import add_verbs
 from polyseme.server.word_checks import check_word
 from polyseme.text.brackets import WordInSentence
 from polyseme.word_vectors import WordVectors
@@ -87,7 +87,9 @@ class VerbRoutes:
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application: its own routes are found faster than those of a router."""
-        for handler in (
+        add_verbs(
+            app,
+            self._state,
             self.embed,
             self.embed_all,
             self.tokenize,
@@ -103,15 +105,7 @@ class VerbRoutes:
             self.summarise,
             self.generate,
             self.map,
-        ):
-            route = f"/{handler.__name__}"
-            app.add_api_route(
-                route,
-                self._state.choose_model(handler),
-                methods=["POST"],
-                response_class=Response,
-                responses=make_response_docs(route),
-            )
+        )
 
     async def tokenize(self, body: requests.TokenizeRequest) -> Response:
         """Segment texts into sentences and tokens, with offsets."""
