@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import polyseme
+from builders import ROUNDING
 from polyseme.elmo import Elmo
 from polyseme.formats.models.bundled import FOLDER, SUMS_FILE, list_bundled
+from polyseme.model.fast.kernels import native
 from polyseme.server.served_models import open_models
 from polyseme.text.fingerprint import checksum
 
@@ -223,11 +225,12 @@ print(seconds, int(peak.split()[1]) / 1024)
 
 
 def test_memory_stays_below_400_megabytes(name: str):
+    limit = 400 if native.is_available() else 450  # torch unpacks int8 weights
     text, _ = TEXTS[name]
     command = [sys.executable, "-c", PROGRAM, name, text]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     _seconds, megabytes = map(float, output.split())
-    assert megabytes < 400
+    assert megabytes < limit
 
 
 @pytest.mark.parametrize(
@@ -247,4 +250,5 @@ def test_similar_sentences_have_similar_vectors(name: str, texts: tuple[str, ...
 
 def test_zh_reads_traditional_characters():
     elmo = polyseme.load("zh")
-    np.testing.assert_array_equal(elmo.embed("中國的經濟發展"), elmo.embed("中国的经济发展"))
+    traditional, simplified = elmo.embed("中國的經濟發展"), elmo.embed("中国的经济发展")
+    np.testing.assert_allclose(traditional, simplified, rtol=0, atol=ROUNDING)

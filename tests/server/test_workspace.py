@@ -132,11 +132,12 @@ def test_a_server_killed_while_it_trains_loses_nothing(start, tmp_path: Path):
         assert "memory" in until_failed(client, name)["error"]
         assert client.act(name, "resume").status_code == 200
         client.wait_for_steps(name, saved + 1)
+        metrics = folder / name / "model" / "metrics.jsonl"
+        until(metrics.exists, 60)
         assert server.stop()[0] == 0  # which saves, too
     until(lambda: has_no_job(folder / name), 60)
     assert json.loads((folder / name / "corpus.json").read_text())["state"] == "waiting"
-    lines = (folder / name / "model" / "metrics.jsonl").read_text().splitlines()
-    steps = [json.loads(line)["step"] for line in lines]
+    steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
     assert steps == sorted(steps)
 
 
