@@ -26,7 +26,7 @@ from polyseme.server.http import requests
 from polyseme.server.http.limits import HttpError, Limits
 from polyseme.server.http.middleware import PIECE_BYTES, App, RequestMiddleware, internal_error
 from polyseme.server.http.openapi import ERROR_RESPONSES, document_keys, make_response_docs
-from polyseme.server.http.pages import add_pages, make_content_policy
+from polyseme.server.http.pages import CONTENT_POLICY, add_pages
 from polyseme.server.http.rendering import SHAPES_HEADER, make_error_response, make_json_response
 from polyseme.server.http.requests import ModelName
 from polyseme.server.jobs.worker_pool import start_daemon
@@ -110,7 +110,7 @@ def create_app(
         routes.add_to(app)
         served = corpora = CorpusApps(app, workspace, make_routes, limits, has_key=key is not None)
         closing += [corpora.close, routes.close, workspace.close]
-    wrapped: App = RequestMiddleware(served, state, make_content_policy(), key, piece_bytes=piece_bytes)
+    wrapped: App = RequestMiddleware(served, state, CONTENT_POLICY, key, piece_bytes=piece_bytes)
     return _allow_origins(wrapped, cors_origins) if cors_origins else wrapped, state
 
 
