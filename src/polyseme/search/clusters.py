@@ -138,7 +138,8 @@ def _choose_centres(pairs: Array, count: int, rng: np.random.Generator) -> NDArr
 
 def _mark_members(labels: Labels, count: int) -> Array:
     """For each vector 1 in the column of its cluster: (N, R) to (N, R * K)."""
-    return (labels[:, :, None] == np.arange(count)).astype(np.float32).reshape(len(labels), -1)
+    is_member: NDArray[np.bool_] = labels[:, :, None] == np.arange(count)
+    return is_member.astype(np.float32).reshape(len(labels), -1)
 
 
 def _settle(vectors: Array, centres: Array) -> tuple[Labels, Array]:
@@ -150,7 +151,8 @@ def _settle(vectors: Array, centres: Array) -> tuple[Labels, Array]:
             break
         before = labels
         members = _mark_members(labels[:, None], len(centres))
-        centres = np.where(members.any(axis=0)[:, None], normalize(members.T @ vectors), centres)
+        has_members = members.any(axis=0, keepdims=True).T
+        centres = np.where(has_members, normalize(members.T @ vectors), centres)
     used, labels = np.unique(labels, return_inverse=True)
     return labels.astype(np.int64), centres[used]
 
