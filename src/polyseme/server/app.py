@@ -134,9 +134,8 @@ def _make_routes(
         redirect_slashes=False,  # a redirect would not have the format of our responses
     )
     app.state.polyseme = state
-    verbs = VerbRoutes(state, chunk_tokens=chunk_tokens)
-    verbs.add_to(app)
-    ConcordanceRoutes(state, verbs.known_senses).add_to(app)
+    VerbRoutes(state, chunk_tokens=chunk_tokens).add_to(app)
+    ConcordanceRoutes(state).add_to(app)
     EvaluationRoutes(state).add_to(app)
     OpenAiRoutes(state).add_to(app)
     _add_status_routes(app, state, key, workspace)
