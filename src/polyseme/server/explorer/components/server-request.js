@@ -46,6 +46,8 @@ export function useRequest(path, body) {
 // An error, a loading message, or the children: a function of the data. `loading` is the message for work that takes long.
 export function Await({ request, children, loading }) {
   if (request.error?.code === "word_missing") return html`<${MissingWord} ...${request.error.values} />`;
+  // The server goes on with it, and the request is sent again by itself.
+  if (request.error?.type === "computing") return html`<p class="loading" role="status">${loading ?? t("error.computing")}</p>`;
   if (request.error) return html`<${Failure} error=${request.error} retry=${request.retry} busy=${request.busy} />`;
   if (request.data === null) return request.busy && html`<p class="loading" role="status">${loading ?? t("state.loading")}</p>`;
   return html`<div class="response" aria-busy=${String(request.busy)}>${children(request.data)}</div>`;

@@ -100,7 +100,6 @@ export const STUDY_TEXTS = {
     "Finding the persons of this index. This is done once, and takes up to a minute.",
     "正在此索引中查找人物。只需一次，最多约一分钟。",
   ],
-  "reason.finding_persons": ["Finding the persons of a large index takes a while, once.", "在大型索引中首次查找人物需要一些时间。"],
   "persons.none": ["No names of persons were found in this index.", "在此索引中没有找到人名。"],
   "persons.unknown": [
     "“{name}” is not among the most frequent persons of this index.",
