@@ -60,7 +60,8 @@ from polyseme.word_vectors import WordVectors
 
 MAP_USAGES = 400  # of a word, on its map
 CHANGE_TIME = 1 / 3  # of the timeout of a request, for comparing words
-PERSONS_TIME = 2 / 3  # of it, for finding persons; then the client is told to ask again
+PERSONS_TIME = 2 / 3  # of it, at most, for finding persons
+PERSONS_WAIT = 20.0  # seconds until the client is told to ask for them again
 CHUNK_TOKENS = 2048  # predicted before checking whether the request is gone
 TOO_FEW_USAGES = "The word has too few usages to find senses."
 NO_DOCUMENTS = "No document fits documents or by, or the word does not occur in these documents."
@@ -81,11 +82,15 @@ class VerbRoutes:
     Args:
         state: The state of the server.
         chunk_tokens: Tokens to predict before checking whether the request is gone.
+        persons_wait: Seconds that a request waits for the persons of an index.
 
     """
 
-    def __init__(self, state: ServerState, *, chunk_tokens: int = CHUNK_TOKENS) -> None:
+    def __init__(
+        self, state: ServerState, *, chunk_tokens: int = CHUNK_TOKENS, persons_wait: float = PERSONS_WAIT
+    ) -> None:
         self._state, self._chunk_tokens = state, chunk_tokens
+        self._persons_wait = min(persons_wait, state.limits.timeout * PERSONS_TIME)
         self._finding = dict[int, asyncio.Task[Cast]]()  # persons of whole indexes, by id of the index
 
     def add_to(self, app: FastAPI) -> None:
@@ -354,7 +359,7 @@ class VerbRoutes:
         if finding is None:
             finding = self._finding[id(index)] = asyncio.create_task(self._state.persons.run(find))
             finding.add_done_callback(lambda task: self._end_finding(id(index), task))
-        await asyncio.wait([finding], timeout=self._state.limits.timeout * PERSONS_TIME)
+        await asyncio.wait([finding], timeout=self._persons_wait)
         if not finding.done():
             raise HttpError(
                 503,
