@@ -244,7 +244,7 @@ def _discover_names(stored: Sequence[_StoredParagraph], language: str) -> WordLi
 
 def _segment_again(
     stored: Sequence[_StoredParagraph], language: str, word_list: WordList
-) -> Iterator[Sequence[str]]:
+) -> Iterator[list[str]]:
     """The sentences as tokens, with the names of a word list."""
     for paragraph in stored:
         for text in paragraph.texts:
