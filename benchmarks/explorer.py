@@ -11,7 +11,10 @@ With --usages, an index of that many usages is written next, by repeating the bl
 added to their vectors, and measured in the same way; it is read through memory maps, as any index.
 
     python benchmarks/explorer.py MODEL INDEX [--clicks 30] [--usages 5000000] [--keep FOLDER]
-        [--results benchmarks/RESULTS.md]
+        [--results benchmarks/RESULTS.md] [--against OTHER/src]
+
+With --against, a second server runs the package of another checkout, and each visit and click is measured on
+both in turns: on a busy machine the ratio says more than milliseconds do.
 
 Needs playwright and Chromium (CHROMIUM=… names the program).
 """
@@ -89,7 +92,11 @@ def main() -> None:
     parser.add_argument(
         "--results", type=Path, help="a page with <!-- explorer --> and <!-- explorer-large -->"
     )
+    parser.add_argument("--against", type=Path, help="src of another checkout, to compare with")
     given = parser.parse_args()
+    if given.against:
+        compare(given.model, given.index, given.clicks, given.against)
+        return
     with tempfile.TemporaryDirectory() as folder:
         folders = [given.index]
         if given.usages:
@@ -151,6 +158,42 @@ def measure(model: str, folder: Path, clicks: int) -> tuple[str, list[str]]:
     return name, report(index, firsts, times, is_large=is_large)
 
 
+def compare(model: str, folder: Path, clicks: int, other: Path) -> None:
+    """Visit and click through the pages of this checkout and another one in turns; print both medians."""
+    import polyseme
+
+    kinds = list_clicks(polyseme.open_index(folder, model), clicks)
+    with (
+        serve(model, folder, other) as before,
+        serve(model, folder) as after,
+        open_browser() as open_page,
+    ):
+        addresses = [before, after]
+        casts = [post(address, "/characters", {}) for address in addresses]
+        names = [person["name"] for person in casts[0]["persons"]]
+        kinds["a person"] = [f"#/persons?name={quote(name)}" for name in names[:clicks]]
+        firsts = [[visit(open_page, address) for address in addresses] for _ in range(VISITS)]
+        pages = [open_page() for _ in addresses]
+        for page, address in zip(pages, addresses, strict=True):
+            page.goto(f"{address}/#/model")
+            page.evaluate("untilFirstContent()")
+        print(f"load of the machine: {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores")
+        print("| | measured | before, median ms | after | ratio of medians |\n|---|---|---|---|---|")
+        _print_pairs("first content", firsts)
+        everything = []
+        for kind, hashes in kinds.items():
+            pairs = [[page.evaluate("hash => click(hash)", link) for page in pages] for link in hashes][1:]
+            _print_pairs(kind, pairs)
+            everything += pairs
+        _print_pairs("**all clicks**", everything)
+
+
+def _print_pairs(name: str, pairs: list[list[float]]) -> None:
+    if pairs:
+        before, after = np.median(pairs, axis=0)
+        print(f"| {name} | {len(pairs)} | {before:.0f} | {after:.0f} | {after / before:.2f} |", flush=True)
+
+
 def list_clicks(index: Any, count: int) -> dict[str, list[str]]:
     """The addresses that the clicks of each kind lead to: frequent content words of the index."""
     reader, words = index.context_reader, index.words
@@ -197,10 +240,11 @@ def is_compared(index: Any, word: str, half: int) -> bool:
 
 
 @contextmanager
-def serve(model: str, folder: Path) -> Iterator[str]:
-    """Run `polyseme serve`; gives its address once it is ready."""
+def serve(model: str, folder: Path, source: Path | None = None) -> Iterator[str]:
+    """Run `polyseme serve`, of another checkout if `source` is given; gives its address once it is ready."""
+    environment = os.environ | ({"PYTHONPATH": str(source)} if source else {})
     command = [sys.executable, "-m", "polyseme", "serve", model, str(folder), "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr is not None
     match = re.search(r"http://[\d.]+:\d+", process.stderr.readline())
     if match is None:

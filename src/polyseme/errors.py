@@ -4,6 +4,8 @@
     ├── ConfigError             a setting is invalid or contradicts another one
     ├── FormatError             a model, checkpoint or vector file is damaged or of an unknown format
     ├── DataError               a text or data file is invalid; the message begins with file:line
+    │   ├── EncodingError       a byte is none of the encoding
+    │   └── TooLittleTextError  a corpus has too few words to learn from or to index
     ├── UsageError              an argument is invalid; also a ValueError
     │   ├── UnknownWordError    a word that is not in the vocabulary; also a KeyError
     │   └── WordPositionError   a word is not in its sentence, or occurs there more than once
@@ -42,6 +44,14 @@ class FormatError(PolysemeError):
 
 class DataError(PolysemeError):
     """A text or data file is invalid; the message begins with its location, `file:line`."""
+
+
+class EncodingError(DataError):
+    """A text is damaged, or of another encoding."""
+
+
+class TooLittleTextError(DataError):
+    """A corpus has too few words to learn from or to index."""
 
 
 class UsageError(PolysemeError, ValueError):

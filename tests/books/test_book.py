@@ -14,6 +14,8 @@ from polyseme.books.mentions import BookMentions, Paragraph, count_mentions
 from polyseme.books.network import find_groups, list_companions
 from polyseme.errors import DataError, UsageError
 from polyseme.text.segment import WordList, split_token_texts
+from polyseme.text.segment.english_names import discover_names
+from polyseme.text.segment.word_list import ListedWord
 from wuxia import NAMES, write_novel
 
 TINY = ["train.tokens=500", "model.segment=zh"]
@@ -163,6 +165,19 @@ def test_places_and_kinds_are_no_english_characters():
     words = WordList.parse(["Sam Clark 18 nr"])
     characters = find_characters(split_token_texts(text, "en", words), "en", words)
     assert [character.name for character in characters] == ["Sam Clark"]
+
+
+def test_institutions_offices_and_rivers_of_speeches_are_no_persons():
+    text = (
+        "The General Government said that the Missouri rose. Mr. Speaker, the Bank of Ohio said no.\n"
+        "General Taylor said that Abraham Lincoln knew the Bill of Rights. The boats went up the Missouri.\n"
+        "Vice President Biden said so, and then the Missouri turned. Abraham Lincoln stood by the General "
+        "Land Office, and Mr. President, the Post Office Department saw it.\n"
+    ) * 8
+    names = discover_names([text])
+    words = WordList(tuple(ListedWord(new.word, new.count, new.tag) for new in names))
+    found = {c.name for c in find_characters(split_token_texts(text, "en", words), "en", words)}
+    assert found == {"General Taylor", "Abraham Lincoln", "President Biden"}
 
 
 def test_a_name_inside_a_longer_name_is_no_mention_of_its_own():

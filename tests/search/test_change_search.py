@@ -7,21 +7,21 @@ import itertools
 import json
 
 import httpx
+import numpy as np
 import pytest
 
 from builders import random_model, small_config
 from polyseme import api
 from polyseme.elmo import Elmo
-from polyseme.errors import UsageError
+from polyseme.errors import UnknownWordError, UsageError
 from polyseme.io.progress import ProgressEvent
 from polyseme.search import change_screening, change_search
 from polyseme.search.change import Change, find_change, judge_changes, sort_changes
 from polyseme.search.change_screening import MIN_USAGES, ChangeScreening, find_common_words
 from polyseme.search.change_search import ComputedChanges
-from polyseme.search.index import Index
+from polyseme.search.index import Index, open_index
 from polyseme.server.app import create_app
 from polyseme.server.catalog import Catalog
-from polyseme.server.change_cache import ChangeCache
 
 ELMO = Elmo(random_model(small_config(), softmax=True))
 FRAMES = ("the {} runs , and", "a {} of stone !", "see the {} , 3 days", "{} , {} and water !")
@@ -131,12 +131,28 @@ def test_a_search_reports_its_progress_and_ends_with_an_error_of_the_callback(
     assert len(computed.screening.screened) == 1
 
 
-def test_the_cache_is_bounded(indexes: tuple[Index, Index]):
+def test_the_changes_that_are_kept_are_bounded(indexes: tuple[Index, Index]):
     computed = ComputedChanges(*indexes, max_changes=2)
     api.change(*indexes, WORDS, computed=computed)
     assert [word for word in WORDS if computed.has_change(word)] == list(WORDS[-2:])
-    cache, (first, second) = ChangeCache(max_pairs=1), indexes
-    memo = cache.get(first, second)
-    assert cache.get(first, second) is memo
-    assert cache.get(first, second, seed=1) is not memo
-    assert cache.get(first, second) is not memo
+
+
+def test_what_is_usual_does_not_depend_on_the_words_compared_before(indexes: tuple[Index, Index]):
+    computed = ComputedChanges(*indexes)
+    (alone,) = api.change(*indexes, ["bank"])
+    api.change(*indexes, WORDS[1:], computed=computed)
+    (later,) = api.change(*indexes, ["bank"], computed=computed)
+    assert (later.usual, later.percentile) == (alone.usual, alone.percentile)
+
+
+def test_sorted_usages_are_those_of_the_blocks(indexes: tuple[Index, Index]):
+    for index in indexes:
+        reopened = open_index(index.folder, ELMO)
+        before = {word: reopened.usage_numbers(word) for word in reopened.words.words}
+        part = reopened.restrict("0-")
+        reopened.sort_usages()
+        for word, numbers in before.items():
+            np.testing.assert_array_equal(reopened.usage_numbers(word), numbers)
+            np.testing.assert_array_equal(part.usage_numbers(word), numbers)
+        with pytest.raises(UnknownWordError):
+            reopened.usage_numbers("nowhere")

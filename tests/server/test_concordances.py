@@ -10,7 +10,6 @@ import pytest
 
 import polyseme
 from polyseme.search.index import Index
-from polyseme.server.sense_cache import SenseCache
 
 WORD = "将"
 
@@ -98,15 +97,3 @@ def test_requests_that_cannot_be_answered_are_refused(
 ):
     response = client.post(route, json=body)
     assert (response.status_code, response.json().get("code")) == (status, code), response.text
-
-
-def test_senses_are_found_once_for_a_word(folders: tuple[Path, ...]):
-    index = polyseme.open_index(folders[0])
-    cache = SenseCache(max_words=2)
-    first = cache.find(index, WORD)
-    assert cache.find(index, WORD) is first
-    assert cache.find(index, WORD, groups=True) is not first
-    part = cache.find(index.restrict("1"), WORD)
-    assert part is not first
-    assert cache.find(index.restrict("1"), WORD) is part
-    assert cache.find(index, WORD) is not first  # two other results are newer

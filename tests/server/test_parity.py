@@ -17,7 +17,6 @@ from polyseme.server.concordances import ConcordanceRoutes
 from polyseme.server.evaluation import EvaluationRoutes
 from polyseme.server.http import requests
 from polyseme.server.http.limits import Limits
-from polyseme.server.sense_cache import SenseCache
 from polyseme.server.state import ServerState
 from polyseme.server.verbs import VerbRoutes
 
@@ -127,7 +126,7 @@ def test_every_verb_over_http_has_a_row():
     app = FastAPI()
     state = ServerState(open_nothing, Limits())
     VerbRoutes(state).add_to(app)
-    ConcordanceRoutes(state, SenseCache()).add_to(app)
+    ConcordanceRoutes(state).add_to(app)
     EvaluationRoutes(state).add_to(app)
     paths = {route.path for route in app.routes if isinstance(route, APIRoute)}
     assert paths - set(ROUTES) == {"/tokenize"}  # part of embed, not a verb

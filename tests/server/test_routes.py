@@ -574,6 +574,19 @@ def test_unknown_paths_and_methods_are_refused(client: httpx.Client):
         assert client.get(path).status_code == 404, path
 
 
+def test_the_page_asks_for_few_files_which_are_cached_for_good(client: httpx.Client):
+    page = client.get("/")
+    assert page.headers["cache-control"] == "no-cache"
+    addresses = re.findall(r'(?:href|src)="(/explorer/[^"]+)"', page.text)
+    assert len(addresses) == 4
+    for address in addresses:
+        response = client.get(address)
+        assert response.headers["cache-control"].endswith("immutable"), address
+        assert client.get(address.partition("?")[0]).headers["cache-control"] == "no-cache"
+        again = client.get(address, headers={"If-None-Match": response.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
 def test_every_response_has_security_headers_and_a_request_id(client: httpx.Client):
     for response in (client.get("/"), client.get("/nothing"), client.post("/embed", json={})):
         assert "default-src 'self'" in response.headers["content-security-policy"]

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import numpy as np
@@ -16,6 +17,7 @@ import openai
 import pytest
 
 import polyseme
+from browsing import CHROMIUM, Visit
 from waiting import until
 
 ENGLISH = "the bank failed .\nhe sat on the river bank .\nthe river was wide .\n" * 8
@@ -151,3 +153,27 @@ def test_python_serves_several_models_in_the_same_way():
     until(lambda: process.exitcode == 0)
     with pytest.raises(OSError):  # noqa: PT011  # nothing listens
         socket.create_connection(address.removeprefix("http://").split(":"), timeout=5)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
+def test_the_page_reads_the_model_that_is_chosen(both, browser):
+    visit = Visit(browser, both.address)
+    visit.go("#/senses?word=bank")
+    chooser = visit.page.get_by_label("Model", exact=True)
+    assert chooser.input_value() == "en-classic"
+    assert '"model"' not in visit.code("curl")
+    visit.expects_failures = True  # the other model has no index with this word
+    chooser.select_option("zh-classic")
+    visit.page.get_by_text("This word does not occur").wait_for()
+    assert "model=zh-classic" in visit.page.url
+    assert "word=bank" in visit.page.url
+    visit.expects_failures = False
+    visit.go(f"#/senses?word={quote('将')}&model=zh-classic")
+    assert '"model":"zh-classic"' in visit.code("curl")
+    visit.page.get_by_role("link", name="Sentence", exact=True).click()
+    visit.page.wait_for_url("**/#/sentence?**model=zh-classic**")
+    visit.expects_failures = True
+    visit.go("#/model?model=none")
+    visit.page.get_by_role("link", name="Use the first model").click()
+    visit.page.get_by_role("heading", name="en-classic").first.wait_for()
+    visit.close()

@@ -129,7 +129,9 @@ def test_a_server_killed_while_it_trains_loses_nothing(start, tmp_path: Path):
         client.wait_for_steps(name, saved + 1)  # it goes on by itself
         job = find_job(folder / name)
         os.kill(job, signal.SIGKILL)
-        assert "memory" in until_failed(client, name)["error"]
+        failed = until_failed(client, name)
+        assert "memory" in failed["error"]
+        assert failed["error_code"] == "job_killed"
         assert client.act(name, "resume").status_code == 200
         client.wait_for_steps(name, saved + 1)
         metrics = folder / name / "model" / "metrics.jsonl"
@@ -160,7 +162,9 @@ def has_no_job(corpus: Path) -> bool:
 
 def test_an_error_of_the_library_is_one_line_and_the_text_can_be_mended(client: WorkspaceClient):
     name = client.begin("Short", QUICK, "太短。")
-    error = until_failed(client, name)["error"]
+    failed = until_failed(client, name)
+    assert failed["error_code"] == "too_little_text"
+    error = failed["error"]
     assert "\n" not in error
     assert str(Path.home()) not in error
     assert "/texts/" not in error
@@ -374,6 +378,7 @@ def test_with_a_key_any_host_is_served_and_a_second_server_is_refused(start, tmp
         assert foreign.json()["code"] == "foreign_origin"
         (broken,) = client.get("/workspace", headers=key).json()["corpora"]
         assert (broken["state"], "cannot be read" in broken["error"]) == ("failed", True)
+        assert broken["error_code"] == "corpus_unreadable"
         assert client.post("/workspace/Broken/delete", headers=key).status_code == 200
         assert not (tmp_path / "texts" / "Broken").exists()
     with pytest.raises(UsageError, match="is writing it"):

@@ -91,6 +91,7 @@ def timeline(
     seed: int = 0,
     memory: int | None = None,
     documents: Documents | None = None,
+    computed: Senses | None = None,
     progress: ProgressOption = None,
 ) -> Timeline:
     """Count the usages of a word, and the shares of its senses, over documents or years, with intervals.
@@ -106,6 +107,7 @@ def timeline(
         seed: Seeds the sampling and the clustering.
         memory: Megabytes of vectors to keep in memory.
         documents: Only usages in these documents; see `nearest`.
+        computed: The senses of the word, if they are known.
         progress: None shows a bar on a terminal or in a notebook, True always, False never; a function
             receives every `ProgressEvent`.
 
@@ -130,6 +132,7 @@ def timeline(
             max_senses=max_senses,
             groups=groups,
             seed=seed,
+            computed=computed,
             on_progress=on_progress,
         )
 

@@ -27,8 +27,9 @@ from polyseme.io.result_list import ResultList
 from polyseme.search.index import Index
 from polyseme.search.space import normalize
 from polyseme.search.usage_store import StoredSentence
-from polyseme.text.segment import WordList
+from polyseme.text.segment import WordList, split_token_texts
 from polyseme.text.segment.discovery import SampledText, discover_words
+from polyseme.text.segment.english_names import discover_names
 from polyseme.text.segment.word_list import NAME_SEPARATOR, ListedWord
 from polyseme.text.simplified import simplify
 from polyseme.word_vectors import Neighbour
@@ -187,11 +188,11 @@ def find_cast(
     sentences = [words for paragraph in stored for words in paragraph.words]
     language = detect_language(sentences)
     on_progress(ProgressEvent("finding names"))
-    if language == "zh" and word_list is None:
-        # The index was segmented without these names, which glued verbs to some of them (玄德曰).
-        word_list = _discover_names(stored)
+    if word_list is None:
+        # The index was segmented without these names: verbs are glued to some (玄德曰), others are in parts.
+        word_list = _discover_names(stored, language)
         if word_list is not None:
-            sentences = [word_list.cut(simplify(text)) for paragraph in stored for text in paragraph.texts]
+            sentences = list(_segment_again(stored, language, word_list))
     characters = find_characters(sentences, language, word_list, listed, k)
     paragraphs = [
         Paragraph(paragraph.document, [simplify(text) for text in paragraph.texts]) for paragraph in stored
@@ -232,13 +233,25 @@ def find_cast(
     return Cast(language, names, ResultList(persons, f"{len(persons)} persons"), sorted(pairs))
 
 
-def _discover_names(stored: Sequence[_StoredParagraph]) -> WordList | None:
-    """The names of a Chinese text that the model was not trained on; None if none are found."""
+def _discover_names(stored: Sequence[_StoredParagraph], language: str) -> WordList | None:
+    """The names of a text that the model was not trained on; None if none are found."""
     sample = SampledText()
     for paragraph in stored:
-        sample.add("".join([*paragraph.texts, "\n"]))
-    found = discover_words(sample.blocks)
+        sample.add(("" if language == "zh" else " ").join(paragraph.texts) + "\n")
+    found = discover_words(sample.blocks) if language == "zh" else discover_names(sample.blocks)
     return WordList(tuple(ListedWord(new.word, new.count, new.tag) for new in found)) if found else None
+
+
+def _segment_again(
+    stored: Sequence[_StoredParagraph], language: str, word_list: WordList
+) -> Iterator[list[str]]:
+    """The sentences as tokens, with the names of a word list."""
+    for paragraph in stored:
+        for text in paragraph.texts:
+            if language == "zh":
+                yield word_list.cut(simplify(text))
+            else:
+                yield from split_token_texts(text, "en", word_list)
 
 
 def _read_paragraphs(index: Index, positions: dict[int, int]) -> Iterator[_StoredParagraph]:

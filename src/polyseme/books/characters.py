@@ -20,7 +20,7 @@ from polyseme.errors import DataError
 from polyseme.text.reading import read_lines
 from polyseme.text.segment import WordList
 from polyseme.text.segment.discovery import PERSON, plain_jieba
-from polyseme.text.segment.english_names import AIMS_AT_PERSONS, NO_NAMES
+from polyseme.text.segment.english_names import AIMS_AT_PERSONS, INSTITUTIONS, NO_NAMES, OFFICES
 from polyseme.text.segment.english_names import SPEECH as ENGLISH_SPEECH
 from polyseme.text.segment.english_names import TITLES as ENGLISH_TITLES
 from polyseme.text.segment.name_characters import (
@@ -45,6 +45,7 @@ _LANGUAGE_SENTENCES = 10_000  # from which the language is seen
 _LOCATIVE = frozenset(("in", "at", "from", "near", "through", "into", "towards", "toward", "around"))
 _INDEFINITE = frozenset(("a", "an", "some", "any", "every", "each", "no", "many", "these", "those", "other"))
 _MAX_LOCATED, _MAX_INDEFINITE, _MAX_PLURALS = 0.25, 0.08, 0.2
+_MAX_DEFINITE = 0.4  # behind "the": a river, a ship, an institution
 
 
 @dataclass(frozen=True)
@@ -260,9 +261,16 @@ def _find_english(sentences: Iterable[Sequence[str]], word_list: WordList | None
     names |= {
         name.replace(NAME_SEPARATOR, " "): count
         for name, count in counts.listed.items()
-        if count >= _MIN_COUNT and not counts.is_place_or_kind(name, count)
+        if count >= _MIN_COUNT and not _is_institution(name) and not counts.is_place_or_kind(name, count)
     }
     return sorted(names, key=lambda name: (-names[name], name))
+
+
+def _is_institution(name: str) -> bool:
+    """Whether a name is that of an institution or a document, or an office without a name."""
+    words = name.replace(NAME_SEPARATOR, " ").split()
+    head = words[words.index("of") - 1] if "of" in words[1:] else words[-1]
+    return head in INSTITUTIONS or (words[0] in ENGLISH_TITLES and head in OFFICES)
 
 
 @dataclass
@@ -275,6 +283,7 @@ class _EnglishCounts:
     listed: Counter[str] = field(default_factory=Counter)  # names of the word list, and with a title
     located: Counter[str] = field(default_factory=Counter)  # in London, through the Weald
     indefinite: Counter[str] = field(default_factory=Counter)  # a Nantucketer, every Sperm Whale
+    definite: Counter[str] = field(default_factory=Counter)  # the Missouri, the Pequod
 
     def add_neighbour(self, name: str, sentence: Sequence[str], position: int) -> None:
         """Count the word before a name, or before its article."""
@@ -282,6 +291,7 @@ class _EnglishCounts:
         if sentence[position + 1 : position + 2] in (["'s"], ["’s"]):
             return  # at Sam Clark's
         self.indefinite[name] += before in _INDEFINITE
+        self.definite[name] += before == "the"
         if before == "the" and position > 1:
             position -= 1
             before = sentence[position - 1].lower()
@@ -301,4 +311,5 @@ class _EnglishCounts:
             self.located[name] >= _MAX_LOCATED * count
             or self.indefinite[name] >= _MAX_INDEFINITE * count
             or plurals >= _MAX_PLURALS * count
+            or self.definite[name] >= _MAX_DEFINITE * count
         )

@@ -20,7 +20,7 @@ from typing import Any
 
 from polyseme.choices import IndexPrecision, IndexView, SpaceKind
 from polyseme.elmo import Elmo
-from polyseme.errors import DataError, UsageError
+from polyseme.errors import DataError, TooLittleTextError, UsageError
 from polyseme.formats.vectors.word_file import WORDS_FILE
 from polyseme.io.atomic import check_output_folder, check_replaceable_folder, remove_killed_writes
 from polyseme.io.output_lock import lock_output
@@ -273,7 +273,7 @@ def _write_blocks(
         writer.close(units)
     head["corpora"][corpus]["done"] = True
     if not _has_blocks(head):
-        raise DataError(
+        raise TooLittleTextError(
             f"{', '.join(map(str, files[:3]))}: no usage to index: no text, or no word passes the filters."
         )
     write_head(folder, head)

@@ -9,7 +9,6 @@ words.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,6 +65,7 @@ class ChangeScreening:
     def __init__(self, first: Index, second: Index, seed: int = 0) -> None:
         self.first, self.second, self._seed = first, second, seed
         self.screened: dict[str, ScreenedWord] = {}
+        self._prototypes: dict[str, float] = {}  # of words that nobody asks the p-value of, too
         self._words: dict[tuple[int, bool], list[str]] = {}
 
     @cached_property
@@ -87,7 +87,15 @@ class ChangeScreening:
             samples = sample_usages(self.first, self.second, word, self._seed)
             _, prototypes = measure_distances(*samples, PERMUTATIONS, self._seed)
             self.screened[word] = ScreenedWord(float(prototypes[0]), estimate_p(prototypes))
+            self._prototypes[word] = float(prototypes[0])
         return self.screened[word]
+
+    def measure_prototype(self, word: str) -> float:
+        """Return the prototype distance of a word alone, without the permutations that p needs."""
+        if word not in self._prototypes:
+            samples = sample_usages(self.first, self.second, word, self._seed)
+            self._prototypes[word] = float(measure_distances(*samples)[1][0])
+        return self._prototypes[word]
 
     def top_words(self, k: int, words: Iterable[str]) -> list[str]:
         """Return the `k` screened words with the greatest distance, and those that tie with the last."""
@@ -110,7 +118,7 @@ class ChangeScreening:
         q_values = dict(zip(names, corrected, strict=True))
         judged = {}
         for word in words:
-            distances = np.array([self.screen(control).prototype for control in self.controls(word)])
+            distances = np.array([self.measure_prototype(control) for control in self.controls(word)])
             below = float((distances < self.screen(word).prototype).mean()) if len(distances) else None
             usual = float(np.median(distances)) if len(distances) else 0.0
             judged[word] = Significance(q_values[word], usual, below)
@@ -118,14 +126,12 @@ class ChangeScreening:
 
     def controls(self, word: str) -> list[str]:
         """Return the content words whose frequency is nearest to that of a word in both indexes."""
-        first, second = self._counts
-
-        def measure_distance(candidate: str) -> float:
-            ratios = first[candidate] / first[word], second[candidate] / second[word]
-            return abs(math.log(ratios[0])) + abs(math.log(ratios[1]))
-
-        candidates = (candidate for candidate in self.words(MIN_USAGES) if candidate != word)
-        return sorted(candidates, key=measure_distance)[:CONTROLS]
+        candidates = [candidate for candidate in self.words(MIN_USAGES) if candidate != word]
+        distances = np.zeros(len(candidates))
+        for counts in self._counts:
+            of_candidates = np.array([counts[candidate] for candidate in candidates], np.float64)
+            distances += np.abs(np.log(of_candidates / counts[word]))
+        return [candidates[row] for row in np.argsort(distances, kind="stable")[:CONTROLS]]
 
 
 def find_common_words(
@@ -141,16 +147,14 @@ def find_common_words(
 
     """
     second_counts = second.counts()
-    counts = {
+    functions = first.context_reader.function_words | second.context_reader.function_words
+    return {  # the cheap conditions first
         word: min(count, second_counts[word])
         for word, count in first.counts().items()
-        if word in second_counts and any(map(str.isalnum, word))
-    }
-    functions = first.context_reader.function_words | second.context_reader.function_words
-    return {
-        word: count
-        for word, count in counts.items()
-        if count >= min_count and (all_words or word not in functions)
+        if count >= min_count
+        and second_counts.get(word, 0) >= max(min_count, 1)
+        and (all_words or word not in functions)
+        and any(map(str.isalnum, word))
     }
 
 

@@ -47,11 +47,15 @@ def measure_distances(
     both = np.concatenate([first, second])
     in_first = (np.arange(len(both)) < len(first)).astype(np.float32)
     rng = np.random.default_rng(seed)
-    weights = np.stack([in_first, *(rng.permutation(in_first) for _ in range(permutations))])
-    first_sums = (weights @ both).astype(np.float64)  # (1 + P, H)
+    squares = np.einsum("nh,nh->n", both, both, dtype=np.float64)
+    # Without the permutations, so that the observed value does not depend on their number.
+    first_sums = first.sum(axis=0, dtype=np.float64)[None]
+    first_squares = squares[: len(first)].sum()[None]
+    if permutations:
+        weights = np.stack([rng.permutation(in_first) for _ in range(permutations)])
+        first_sums = np.concatenate([first_sums, (weights @ both).astype(np.float64)])  # (1 + P, H)
+        first_squares = np.concatenate([first_squares, weights @ squares])
     second_sums = both.sum(axis=0, dtype=np.float64) - first_sums
-    squares = (both.astype(np.float64) ** 2).sum(axis=1)
-    first_squares = weights @ squares
     counts = len(first), len(second)
     within = (
         _average_pairs(first_sums, first_squares, counts[0] ** 2, counts[0]),

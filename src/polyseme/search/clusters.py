@@ -2,6 +2,11 @@
 
     search.index (vectors of length 1)  ->  search.clusters  ->  search.senses, search.change
 
+The number of clusters is decided on a sample, which is clustered some ten times and more. That needs the
+cosines of all pairs of its vectors alone (N, N): the cosine of a vector and a centre is the mean of its
+cosines with the members of the cluster, but for a factor. A step is then several times as quick as one with
+vectors, which have more values than the sample has members, and gives the same clusters.
+
 N vectors, H values, K clusters, R restarts. Everything random follows from a seed.
 """
 
@@ -63,24 +68,27 @@ def cluster(
         sample = vectors[
             np.sort(np.random.default_rng(seed).choice(len(vectors), MAX_VECTORS, replace=False))
         ]
+    pairs = sample @ sample.T
     counts = range(2, min(max_clusters, len(sample) // 3) + 1)
     tried = []
     for count in counts:
-        tried.append(_drop_empty(*run_kmeans(sample, count, seed)))
+        tried.append(_drop_empty(*run_kmeans(pairs, count, seed)))
         on_progress(ProgressEvent("clustering", len(tried), len(counts), f"{count} clusters"))
     by_silhouette = sorted(
-        ((measure_silhouette(sample, *result), result) for result in tried if len(result[1]) > 1),
+        ((measure_silhouette(cosines, labels), labels) for labels, cosines in tried if cosines.shape[1] > 1),
         key=lambda pair: -pair[0],
     )
-    for silhouette, (labels, centres) in by_silhouette:
+    for silhouette, labels in by_silhouette:
         if silhouette < MIN_SILHOUETTE or np.bincount(labels).min() < min_size:
             continue
-        stability = measure_stability(sample, labels, len(centres), seed)
+        count = int(labels.max()) + 1
+        stability = measure_stability(pairs, labels, count, seed)
         if stability < min_stability:
             continue
+        centres = normalize(_mark_members(labels[:, None], count).T @ sample)
         if sample is not vectors:
-            labels, centres = _drop_empty(*_settle(vectors, centres[None]))
-            silhouette = measure_silhouette(vectors, labels, centres)
+            labels, centres = _settle(vectors, centres)
+            silhouette = measure_silhouette(vectors @ centres.T, labels)
         return _sort_by_size(Clusters(labels, centres, silhouette, stability))
     return merge(vectors)
 
@@ -91,60 +99,87 @@ def merge(vectors: Array) -> Clusters:
     return Clusters(np.zeros(len(vectors), np.int64), centre, 0.0, 1.0)
 
 
-def run_kmeans(vectors: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:
-    """Cluster vectors into `count` clusters by cosine; return labels and centres of the best restart."""
+def run_kmeans(pairs: Array, count: int, seed: int = 0) -> tuple[Labels, Array]:
+    """Cluster vectors by the cosines of their pairs (N, N) into `count` clusters; the best of some restarts.
+
+    Returns:
+        The cluster of each vector (N,), and the cosines of vectors and centres (N, K).
+
+    """
     rng = np.random.default_rng(seed)
-    return _settle(vectors, np.stack([_choose_centres(vectors, count, rng) for _ in range(RESTARTS)]))
-
-
-def _settle(vectors: Array, centres: Array) -> tuple[Labels, Array]:
-    """Move the centres (R, K, H) of all restarts until no vector changes its cluster; return the best."""
-    restarts, count, size = centres.shape
-    before = np.full((len(vectors), restarts), -1)
+    first = np.concatenate([_choose_centres(pairs, count, rng) for _ in range(RESTARTS)])
+    cosines, before = pairs[:, first], np.full((len(pairs), RESTARTS), -1)  # (N, R * K)
     for _ in range(MAX_STEPS + 1):
-        cosines = (vectors @ centres.reshape(-1, size).T).reshape(-1, restarts, count)
-        labels = cosines.argmax(axis=2)
+        labels = cosines.reshape(-1, RESTARTS, count).argmax(axis=2)  # (N, R)
         if np.array_equal(labels, before):
             break
         before = labels
-        members = (labels[:, :, None] == np.arange(count)).astype(np.float32).reshape(len(vectors), -1)
-        sums = members.T @ vectors
-        empty = ~members.any(axis=0)
-        sums[empty] = centres.reshape(-1, size)[empty]
-        centres = normalize(sums).reshape(restarts, count, size)
-    best = int(cosines.max(axis=2).sum(axis=0, dtype=np.float64).argmax())
-    return labels[:, best].astype(np.int64), centres[best]
+        members = _mark_members(labels, count)
+        sums = pairs @ members
+        lengths = np.sqrt(np.maximum((members * sums).sum(axis=0), 0))
+        cosines = np.where(lengths > 0, sums / np.maximum(lengths, ROUNDING), cosines)  # empty ones stay
+    by_restart = cosines.reshape(-1, RESTARTS, count)
+    best = int(by_restart.max(axis=2).sum(axis=0, dtype=np.float64).argmax())
+    return labels[:, best].astype(np.int64), by_restart[:, best]
 
 
-def _choose_centres(vectors: Array, count: int, rng: np.random.Generator) -> Array:
-    """Choose first centres that are far from each other (k-means++)."""
-    rows = [int(rng.integers(len(vectors)))]
-    distances = np.full(len(vectors), np.inf)
+def _choose_centres(pairs: Array, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Choose vectors that are far from each other (k-means++) as first centres: their rows."""
+    rows = [int(rng.integers(len(pairs)))]
+    distances = np.full(len(pairs), np.inf)
     for _ in range(count - 1):
-        distances = np.minimum(distances, np.maximum(1 - vectors @ vectors[rows[-1]], 0))
+        distances = np.minimum(distances, np.maximum(1 - pairs[rows[-1]], 0))
         total = distances.sum()
         rows.append(
-            int(rng.choice(len(vectors), p=distances / total)) if total else int(rng.integers(len(vectors)))
+            int(rng.choice(len(pairs), p=distances / total)) if total else int(rng.integers(len(pairs)))
         )
-    return vectors[rows].copy()
+    return np.array(rows)
 
 
-def measure_silhouette(vectors: Array, labels: Labels, centres: Array) -> float:
-    """Return how much nearer vectors are to their centre than to the next one, -1 to 1, on average."""
-    distances = np.maximum(1 - vectors @ centres.T, 0)  # rounding makes some cosines larger than 1
-    to_centre = distances[np.arange(len(vectors)), labels]
-    distances[np.arange(len(vectors)), labels] = np.inf
+def _mark_members(labels: Labels, count: int) -> Array:
+    """For each vector 1 in the column of its cluster: (N, R) to (N, R * K)."""
+    is_member: NDArray[np.bool_] = labels[:, :, None] == np.arange(count)
+    return is_member.astype(np.float32).reshape(len(labels), -1)
+
+
+def _settle(vectors: Array, centres: Array) -> tuple[Labels, Array]:
+    """Move centres (K, H) until no vector changes its cluster; clusters that become empty are dropped."""
+    before = np.full(len(vectors), -1)
+    for _ in range(MAX_STEPS + 1):
+        labels = (vectors @ centres.T).argmax(axis=1)
+        if np.array_equal(labels, before):
+            break
+        before = labels
+        members = _mark_members(labels[:, None], len(centres))
+        has_members = members.any(axis=0, keepdims=True).T
+        centres = np.where(has_members, normalize(members.T @ vectors), centres)
+    used, labels = np.unique(labels, return_inverse=True)
+    return labels.astype(np.int64), centres[used]
+
+
+def measure_silhouette(cosines: Array, labels: Labels) -> float:
+    """Return how much nearer vectors are to their centre than to the next one, -1 to 1, on average.
+
+    Args:
+        cosines: (N, K) of the vectors and the centres.
+        labels: (N,) the cluster of each vector.
+
+    """
+    distances = np.maximum(1 - cosines, 0)  # rounding makes some cosines larger than 1
+    rows = np.arange(len(labels))
+    to_centre = distances[rows, labels]
+    distances[rows, labels] = np.inf
     to_next = distances.min(axis=1)
     return float(((to_next - to_centre) / np.maximum(np.maximum(to_next, to_centre), ROUNDING)).mean())
 
 
-def measure_stability(vectors: Array, labels: Labels, count: int, seed: int = 0) -> float:
+def measure_stability(pairs: Array, labels: Labels, count: int, seed: int = 0) -> float:
     """Return how well clusters of parts of the vectors agree with `labels`: the mean adjusted Rand index."""
     rng = np.random.default_rng(seed + 1)
     agreements = []
     for number in range(SUBSAMPLES):
-        rows = rng.permutation(len(vectors))[: max(count, round(SUBSAMPLE_SHARE * len(vectors)))]
-        labels_again, _ = run_kmeans(vectors[rows], count, seed + 2 + number)
+        rows = rng.permutation(len(pairs))[: max(count, round(SUBSAMPLE_SHARE * len(pairs)))]
+        labels_again, _ = run_kmeans(pairs[np.ix_(rows, rows)], count, seed + 2 + number)
         agreements.append(measure_rand(labels[rows], labels_again))
     return float(np.mean(agreements))
 
@@ -161,10 +196,10 @@ def measure_rand(first: Labels, second: Labels) -> float:
     return 1.0 if largest == expected else float((pairs - expected) / (largest - expected))
 
 
-def _drop_empty(labels: Labels, centres: Array) -> tuple[Labels, Array]:
+def _drop_empty(labels: Labels, cosines: Array) -> tuple[Labels, Array]:
     """The same clusters without those that no vector is in."""
     used, new_labels = np.unique(labels, return_inverse=True)
-    return new_labels, centres[used]
+    return new_labels, cosines[:, used]
 
 
 def _sort_by_size(clusters: Clusters) -> Clusters:

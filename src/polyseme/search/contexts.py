@@ -17,6 +17,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,26 @@ class Contexts:
 
     def __len__(self) -> int:
         return len(self.before)
+
+
+class SortedUsages(NamedTuple):
+    """The usages of each word, one word after the other.
+
+    Attributes:
+        numbers: (U,) the numbers of the usages, ascending for each word.
+        starts: (V,) where the usages of a word begin.
+        counts: (V,) how many it has.
+
+    """
+
+    numbers: NDArray[np.uint32]
+    starts: Numbers
+    counts: Numbers
+
+    def find(self, row: int) -> Numbers:
+        """Return the usages of the word in a row of `Index.words`."""
+        start = self.starts[row]
+        return self.numbers[start : start + self.counts[row]].astype(np.int64)
 
 
 class ContextReader:
@@ -148,6 +169,14 @@ class ContextReader:
             types = self.index.blocks[owner].words[numbers[chosen] - starts[owner]]
             rows[chosen] = self._block_rows[owner][types]
         return rows
+
+    def sort_usages(self) -> SortedUsages:
+        """Return the usages of all words, sorted by word."""
+        rows = self.find_word_rows(np.arange(self.index.block_starts[-1])).astype(np.int32)
+        counts = np.bincount(rows, minlength=len(self.index.words))
+        return SortedUsages(
+            np.argsort(rows, kind="stable").astype(np.uint32), np.cumsum(counts) - counts, counts
+        )
 
     def count_words(self, kept: NDArray[np.bool_]) -> Numbers:
         """Return how many of the usages (U,) that are kept each word of the index has (V,)."""

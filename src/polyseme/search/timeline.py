@@ -139,6 +139,7 @@ def make_timeline(
     max_senses: int = 6,
     groups: bool = False,
     seed: int = 0,
+    computed: Senses | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> Timeline:
     """Count the usages of a word and of its senses over the documents of an index.
@@ -152,6 +153,7 @@ def make_timeline(
         max_senses: As in `find_senses`.
         groups: As in `find_senses`.
         seed: As in `find_senses`.
+        computed: The senses of the word, if they are known.
         on_progress: Receives the progress.
 
     Raises:
@@ -172,7 +174,7 @@ def make_timeline(
     counts = np.bincount(index.document_numbers(numbers), minlength=len(listed))
     found, by_sense = None, np.zeros((0, len(listed)), np.int64)
     if len(numbers) >= MIN_USAGES:
-        found = find_senses(
+        found = computed or find_senses(
             index, word, max_senses=max_senses, groups=groups, seed=seed, on_progress=on_progress
         )
         by_sense = _count_senses(index, found)

@@ -12,9 +12,8 @@ evaluation     the routes of evaluate and disambiguate
 concordances   the routes that read a corpus word by word
 openai         OpenAI's embeddings API
 tei            embeddings for clients of text-embeddings-inference
-cast_cache     persons of indexes, kept from request to request
-change_cache   changes of words, kept from request to request
-sense_cache    senses of words, kept from request to request
+result_cache   senses, changes and persons, kept from request to request
+change_memo    what is known of the changes between two indexes
 word_checks    unknown words, with similar spellings
 usage_layers   all layers of usages, for the explorer
 suggestions    example words and sentences for the explorer

@@ -26,13 +26,13 @@ from polyseme.server.http import requests
 from polyseme.server.http.limits import HttpError, Limits
 from polyseme.server.http.middleware import PIECE_BYTES, App, RequestMiddleware, internal_error
 from polyseme.server.http.openapi import ERROR_RESPONSES, document_keys, make_response_docs
-from polyseme.server.http.pages import add_pages, make_content_policy
+from polyseme.server.http.pages import CONTENT_POLICY, add_pages
 from polyseme.server.http.rendering import SHAPES_HEADER, make_error_response, make_json_response
 from polyseme.server.http.requests import ModelName
 from polyseme.server.jobs.worker_pool import start_daemon
 from polyseme.server.openai import OpenAiRoutes
 from polyseme.server.state import INLINE_SIZE, Opened, ServerState
-from polyseme.server.verbs import CHUNK_TOKENS, VerbRoutes
+from polyseme.server.verbs import CHUNK_TOKENS, PERSONS_WAIT, VerbRoutes
 from polyseme.server.workspace import schemas
 from polyseme.server.workspace.corpus_apps import CorpusApps
 from polyseme.server.workspace.routes import WorkspaceRoutes
@@ -68,6 +68,7 @@ def create_app(
     cors_origins: Sequence[str] = (),
     inline_size: int = INLINE_SIZE,
     chunk_tokens: int = CHUNK_TOKENS,
+    persons_wait: float = PERSONS_WAIT,
     piece_bytes: int = PIECE_BYTES,
     workspace: Workspace | None = None,
 ) -> tuple[App, ServerState]:
@@ -81,6 +82,7 @@ def create_app(
         cors_origins: Sites whose pages may read responses; "*" for all.
         inline_size: Characters to segment, or numbers to serialise, that need no thread.
         chunk_tokens: Tokens to predict before checking whether the request is gone.
+        persons_wait: Seconds that a request waits for the persons of an index.
         piece_bytes: Bytes of a response to write at once.
         workspace: Where users train models on their own text; None if they may not.
 
@@ -88,7 +90,11 @@ def create_app(
     limits = limits or Limits()
     state = ServerState(open_models, limits, inline_size=inline_size)
     make_routes = partial(
-        _make_routes, key=key is not None, workspace=workspace is not None, chunk_tokens=chunk_tokens
+        _make_routes,
+        key=key is not None,
+        workspace=workspace is not None,
+        chunk_tokens=chunk_tokens,
+        persons_wait=persons_wait,
     )
 
     closing = [state.close]
@@ -110,7 +116,7 @@ def create_app(
         routes.add_to(app)
         served = corpora = CorpusApps(app, workspace, make_routes, limits, has_key=key is not None)
         closing += [corpora.close, routes.close, workspace.close]
-    wrapped: App = RequestMiddleware(served, state, make_content_policy(), key, piece_bytes=piece_bytes)
+    wrapped: App = RequestMiddleware(served, state, CONTENT_POLICY, key, piece_bytes=piece_bytes)
     return _allow_origins(wrapped, cors_origins) if cors_origins else wrapped, state
 
 
@@ -120,6 +126,7 @@ def _make_routes(
     key: bool,
     workspace: bool,
     chunk_tokens: int,
+    persons_wait: float,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
     """An application with the routes of all verbs, for the models of a state."""
@@ -134,9 +141,8 @@ def _make_routes(
         redirect_slashes=False,  # a redirect would not have the format of our responses
     )
     app.state.polyseme = state
-    verbs = VerbRoutes(state, chunk_tokens=chunk_tokens)
-    verbs.add_to(app)
-    ConcordanceRoutes(state, verbs.known_senses).add_to(app)
+    VerbRoutes(state, chunk_tokens=chunk_tokens, persons_wait=persons_wait).add_to(app)
+    ConcordanceRoutes(state).add_to(app)
     EvaluationRoutes(state).add_to(app)
     OpenAiRoutes(state).add_to(app)
     _add_status_routes(app, state, key, workspace)

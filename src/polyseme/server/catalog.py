@@ -19,7 +19,6 @@ from polyseme.errors import PolysemeError
 from polyseme.formats.models.card import describe, drop_front_matter
 from polyseme.formats.models.open import locate_model
 from polyseme.search.index import Index
-from polyseme.server.cast_cache import CastCache
 from polyseme.server.http.limits import HttpError, invalid
 from polyseme.server.suggestions import guess_language, list_words_by_frequency, suggest_examples
 from polyseme.server.usage_layers import UsageLayers
@@ -42,7 +41,6 @@ class Catalog:
         indexes: Its indexes.
         tasks: Its task models.
         task_paths: The paths of task models that were opened by path.
-        casts: The persons of its indexes.
         elsewhere: For "index" and "task model", the other models of the server that have one.
 
     """
@@ -54,7 +52,6 @@ class Catalog:
     tasks: dict[str, TaskModel] = field(default_factory=dict)
     task_paths: dict[str, str] = field(default_factory=dict)
     elsewhere: dict[str, list[str]] = field(default_factory=dict)
-    casts: CastCache = field(default_factory=CastCache, init=False)
     _usage_layers: dict[str, UsageLayers] = field(default_factory=dict, init=False)
 
     @cached_property

@@ -1,6 +1,6 @@
 """The routes that read a corpus word by word: /concordance, /collocates, /passage.
 
-server.http.requests  ->  server.concordances  ->  api.concordances, server.sense_cache
+server.http.requests  ->  server.concordances  ->  api.concordances, server.served_models
 
 Senses are found once for a word and kept, so that the next page of lines takes milliseconds.
 """
@@ -21,7 +21,6 @@ from polyseme.search.senses import MIN_USAGES, Senses
 from polyseme.server.http import requests
 from polyseme.server.http.limits import invalid, not_found
 from polyseme.server.http.rendering import make_json_response
-from polyseme.server.sense_cache import SenseCache
 from polyseme.server.state import ServerState
 from polyseme.server.verb_routes import add_verbs
 from polyseme.server.word_checks import check_word
@@ -36,12 +35,11 @@ class ConcordanceRoutes:
 
     Args:
         state: The state of the server.
-        senses: The senses that were found for earlier requests.
 
     """
 
-    def __init__(self, state: ServerState, senses: SenseCache) -> None:
-        self._state, self._senses = state, senses
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application."""
@@ -123,7 +121,7 @@ class ConcordanceRoutes:
         """The senses that a request asks for, which may be known."""
         if index.count(body.word) < MIN_USAGES:
             raise invalid("The word has too few usages to find senses.", "too_few_for_senses")
-        return self._senses.find(
+        return self._state.models.find_senses(
             index, body.word, max_senses=body.max_senses, groups=body.groups, seed=body.seed
         )
 

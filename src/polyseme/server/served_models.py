@@ -9,22 +9,29 @@ names are unique in a server: a request that names one needs no model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from polyseme import api
+from polyseme.books.cast import Cast
 from polyseme.elmo import Elmo, ensure_loaded
 from polyseme.errors import UsageError
 from polyseme.formats.models.open import locate_model, resolve_model_path
+from polyseme.search.change_search import ComputedChanges
 from polyseme.search.index import Index, is_index, open_index
+from polyseme.search.senses import Senses
 from polyseme.search.usage_store import read_head
 from polyseme.server.catalog import Catalog, missing
-from polyseme.server.change_cache import ChangeCache
+from polyseme.server.change_memo import ChangeMemo
 from polyseme.server.http.limits import invalid
+from polyseme.server.result_cache import ResultCache
 from polyseme.tasks.task_folder import is_fine_tuned, is_task, read_task_file
 from polyseme.tasks.task_model import TaskModel, load_task
 
 Served = str | Path | Elmo | Index | TaskModel
 UNKNOWN = "{}: neither a model, an index nor a task model. Check the path."
+MAX_SENSES, MAX_PAIRS, MAX_CASTS = 64, 4, 8  # results that are kept: words, pairs of indexes, indexes
 INDEX, TASK = "index", "task model"
 FIELDS = {"index": INDEX, "first": INDEX, "second": INDEX, "task": TASK}  # of requests, that name something
 
@@ -35,13 +42,17 @@ class ServedModels:
     Attributes:
         catalogs: A model with its indexes and task models, by the name of the model; the first is the one of
             requests that name none.
-        changes: Of words between two indexes.
+        senses: Senses of words: a map, lines sorted by sense, collocates and a timeline share them.
+        changes: Changes of words between two indexes.
+        casts: Persons of indexes.
 
     """
 
     def __init__(self, catalogs: Iterable[Catalog]) -> None:
         self.catalogs = {catalog.name: catalog for catalog in catalogs}
-        self.changes = ChangeCache()
+        self.senses = ResultCache[Senses](MAX_SENSES)
+        self.changes = ResultCache[ChangeMemo](MAX_PAIRS)
+        self.casts = ResultCache[Cast](MAX_CASTS)
         for catalog in self.catalogs.values():
             catalog.elsewhere = {noun: self._list_models_with(noun) for noun in (INDEX, TASK)}
 
@@ -80,6 +91,26 @@ class ServedModels:
                 )
             chosen = owner
         return chosen or self.first
+
+    def find_senses(
+        self,
+        index: Index,
+        word: str,
+        *,
+        max_senses: int = 6,
+        groups: bool = False,
+        seed: int = 0,
+        by: str | None = None,
+    ) -> Senses:
+        """Return what `api.senses` returns for these arguments, computed if it is not known."""
+        find = partial(api.senses, index, word, max_senses=max_senses, groups=groups, seed=seed, by=by)
+        return self.senses.find((index,), (word, max_senses, groups, seed, by), find)
+
+    def get_changes(self, first: Index, second: Index, seed: int = 0) -> ChangeMemo:
+        """Return what is known of the changes between two indexes."""
+        return self.changes.find(
+            (first, second), seed, lambda: ChangeMemo(ComputedChanges(first, second, seed))
+        )
 
     def _find_owner(self, noun: str, name: str) -> Catalog | None:
         """The model of an index or a task model; None if the server has no index or task model at all."""

@@ -19,7 +19,6 @@ from polyseme.errors import PolysemeError
 from polyseme.model.output import Layer, OutputSpec
 from polyseme.search.index import Index
 from polyseme.server.catalog import Catalog
-from polyseme.server.change_cache import ChangeCache
 from polyseme.server.http.limits import Limits, invalid, loading, too_large
 from polyseme.server.http.metrics import Metrics
 from polyseme.server.http.request_log import LOGGER
@@ -134,7 +133,7 @@ class ServerState:
         for catalog in models.catalogs.values():
             for index in catalog.indexes.values():
                 catalog.usage_layers(index).warm_up()
-                catalog.casts.warm_up(index)
+                index.sort_usages()
 
     def choose_model(self, handler: Handler[Result]) -> Handler[Result]:
         """Wrap the handler of a route: `catalog` is then that of the model that its request means."""
@@ -166,11 +165,6 @@ class ServerState:
         """The model that the request means, or the first; an HttpError while models are being loaded."""
         pinned = PINNED.get()
         return self.models.first if pinned is None or pinned.chosen is None else pinned.chosen
-
-    @property
-    def changes(self) -> ChangeCache:
-        """Changes of words between the indexes, kept from request to request."""
-        return self.models.changes
 
     async def embed(self, sentences: Sequence[list[str]], spec: OutputSpec) -> list[Array]:
         """Embed sentences with the model of the request, together with those of other requests."""

@@ -10,6 +10,8 @@ may repeat a part of the text.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +21,7 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 
 from polyseme import api
+from polyseme.books.cast import Cast
 from polyseme.elmo import EmbeddingPlan
 from polyseme.errors import FormatError, MissingExtraError, PolysemeError, UnknownWordError, WordPositionError
 from polyseme.io.progress import OnProgress, ProgressEvent
@@ -26,6 +29,7 @@ from polyseme.model.output import Layer, OutputSpec, resolve_output
 from polyseme.search.change_screening import MIN_USAGES
 from polyseme.search.index import Index, Usage
 from polyseme.search.maps import project
+from polyseme.search.senses import MIN_USAGES as MIN_SENSE_USAGES
 from polyseme.search.senses import represent_usages
 from polyseme.server.http import requests
 from polyseme.server.http.json_values import (
@@ -36,7 +40,7 @@ from polyseme.server.http.json_values import (
     tokens_to_json,
     usage_to_json,
 )
-from polyseme.server.http.limits import invalid
+from polyseme.server.http.limits import HttpError, invalid
 from polyseme.server.http.rendering import (
     array_to_json,
     arrays_to_json,
@@ -45,8 +49,8 @@ from polyseme.server.http.rendering import (
     make_json_response_from_parts,
     make_raw_response,
 )
+from polyseme.server.http.request_log import LOGGER
 from polyseme.server.jobs.worker_pool import WorkerPool
-from polyseme.server.sense_cache import SenseCache
 from polyseme.server.state import ServerState
 from polyseme.server.tei import embed_for_tei
 from polyseme.server.verb_routes import add_verbs
@@ -56,6 +60,8 @@ from polyseme.word_vectors import WordVectors
 
 MAP_USAGES = 400  # of a word, on its map
 CHANGE_TIME = 1 / 3  # of the timeout of a request, for comparing words
+PERSONS_TIME = 2 / 3  # of it, at most, for finding persons
+PERSONS_WAIT = 20.0  # seconds until the client is told to ask for them again
 CHUNK_TOKENS = 2048  # predicted before checking whether the request is gone
 TOO_FEW_USAGES = "The word has too few usages to find senses."
 NO_DOCUMENTS = "No document fits documents or by, or the word does not occur in these documents."
@@ -66,6 +72,7 @@ NO_MAP = (
 )
 ONE_WORD_IN_BRACKETS = "Put one word of each text in [brackets], or none."
 INVALID_QUESTION = "These are not questions of this task."
+logger = logging.getLogger(LOGGER)
 CODES = {TOO_FEW_USAGES: "too_few_for_senses", MODELS_DIFFER: "models_differ"}
 
 
@@ -75,15 +82,16 @@ class VerbRoutes:
     Args:
         state: The state of the server.
         chunk_tokens: Tokens to predict before checking whether the request is gone.
-
-    Attributes:
-        known_senses: The senses that were found for earlier requests.
+        persons_wait: Seconds that a request waits for the persons of an index.
 
     """
 
-    def __init__(self, state: ServerState, *, chunk_tokens: int = CHUNK_TOKENS) -> None:
+    def __init__(
+        self, state: ServerState, *, chunk_tokens: int = CHUNK_TOKENS, persons_wait: float = PERSONS_WAIT
+    ) -> None:
         self._state, self._chunk_tokens = state, chunk_tokens
-        self.known_senses = SenseCache()
+        self._persons_wait = min(persons_wait, state.limits.timeout * PERSONS_TIME)
+        self._finding = dict[int, asyncio.Task[Cast]]()  # persons of whole indexes, by id of the index
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application: its own routes are found faster than those of a router."""
@@ -313,7 +321,7 @@ class VerbRoutes:
 
         def run() -> Response:
             part = _restrict(index, body.documents)
-            result = self.known_senses.find(
+            result = self._state.models.find_senses(
                 part, body.word, max_senses=body.max_senses, groups=body.groups, seed=body.seed, by=body.by
             )
             sample = np.sort(np.random.default_rng(0).permutation(len(result.numbers))[:MAP_USAGES])
@@ -331,15 +339,43 @@ class VerbRoutes:
         return await self._run(run, TOO_FEW_USAGES, self._state.analyses)
 
     async def characters(self, body: requests.CharactersRequest) -> Response:
-        """Find the persons of an index: where they occur, with whom, and who is spoken of alike."""
-        catalog = self._state.catalog
-        index, abandoned = catalog.index(body.index), threading.Event()
+        """Find the persons of an index: where they occur, with whom, and who is spoken of alike.
 
-        def run() -> Response:
-            cast = catalog.casts.get(index, body.k, body.documents, stop_when(abandoned))
-            return make_json_response(cast.as_dict())
+        The first request for an index starts the work, which takes seconds to a minute. It goes on when the
+        request is gone, and later requests get its result.
+        """
+        index, casts = self._state.catalog.index(body.index), self._state.models.casts
+        abandoned = threading.Event()
 
-        return await self._run(run, NO_DOCUMENTS, self._state.persons, abandoned)
+        def find() -> Cast:
+            part, progress = _restrict(index, body.documents), stop_when(abandoned)
+            return casts.find((part,), body.k, lambda: api.characters(part, k=body.k, progress=progress))
+
+        if body.documents is not None or "k" in body.model_fields_set:
+            return await self._run(
+                lambda: make_json_response(find().as_dict()), NO_DOCUMENTS, self._state.persons, abandoned
+            )
+        finding = self._finding.get(id(index))
+        if finding is None:
+            finding = self._finding[id(index)] = asyncio.create_task(self._state.persons.run(find))
+            finding.add_done_callback(lambda task: self._end_finding(id(index), task))
+        await asyncio.wait([finding], timeout=self._persons_wait)
+        if not finding.done():
+            raise HttpError(
+                503,
+                "computing",
+                "The persons of this index are being found, once. Ask again in a few seconds.",
+                retry_after=2,
+                code="finding_persons",
+            )
+        return await self._state.run_light(lambda: make_json_response(finding.result().as_dict()), len(index))
+
+    def _end_finding(self, key: int, task: asyncio.Task[Cast]) -> None:
+        """Forget a search for persons; if it failed when nobody waited, the log has it."""
+        del self._finding[key]
+        problem = None if task.cancelled() else task.exception()
+        if problem is not None:
+            logger.error("finding persons failed", exc_info=problem)
 
     async def timeline(self, body: requests.TimelineRequest) -> Response:
         """Count a word and its senses over documents or years."""
@@ -347,15 +383,12 @@ class VerbRoutes:
         await self._check_word(body.word, index.words)
 
         def run() -> Response:
-            result = api.timeline(
-                index,
-                body.word,
-                by=body.by,
-                max_senses=body.max_senses,
-                groups=body.groups,
-                seed=body.seed,
-                documents=body.documents,
-            )
+            part, found = _restrict(index, body.documents), None
+            if part.count(body.word) >= MIN_SENSE_USAGES:
+                found = self._state.models.find_senses(
+                    part, body.word, max_senses=body.max_senses, groups=body.groups, seed=body.seed
+                )
+            result = api.timeline(part, body.word, by=body.by, computed=found)
             return make_json_response(result.as_dict())
 
         return await self._run(run, NO_DOCUMENTS, self._state.analyses)
@@ -375,7 +408,7 @@ class VerbRoutes:
             except PolysemeError:
                 raise invalid(NO_DOCUMENTS) from None
         await self._check_change_words(body.words, first, second)
-        memo = self._state.changes.get(first, second, body.seed)
+        memo = self._state.models.get_changes(first, second, body.seed)
         abandoned = threading.Event()
 
         def run() -> Response:

@@ -19,7 +19,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from polyseme.errors import DataError, UsageError
+from polyseme.errors import DataError, EncodingError, UsageError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -371,7 +371,7 @@ class Utf8Stream(io.RawIOBase):
             text = raw[: error.start].decode(self.detected.codec, "replace")
             line = self._line + text.count("\n")
             column = len(text) - (text.rfind("\n") + 1) + 1
-            self._problem = DataError(
+            self._problem = EncodingError(
                 f"{self._name}:{line}: not {self.detected.name} (byte 0x{raw[error.start]:02x} near column "
                 f"{column}). The file is damaged there, or of another encoding: name it with `encoding`."
             )

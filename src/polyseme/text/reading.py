@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Self, cast
 
-from polyseme.errors import DataError, UsageError, require
+from polyseme.errors import DataError, EncodingError, UsageError, require
 from polyseme.io.progress import OnProgress, ProgressEvent, RateMeter
 from polyseme.text.encodings import AUTO, check_encoding
 from polyseme.text.fasta import FastaRecord, FastaStream, is_fasta, parse_fasta
@@ -162,7 +162,7 @@ def read_file_lines(path: str | Path, encoding: str = AUTO, *, prose: bool = Fal
             try:
                 text = raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise DataError(_describe_bad_byte(name, number, raw, error.start)) from error
+                raise EncodingError(_describe_bad_byte(name, number, raw, error.start)) from error
             yield Line(name, number, text.removesuffix("\n").removesuffix("\r"))
 
 

@@ -4,6 +4,7 @@ const CACHE_SIZE = 80;
 const cache = new Map(); // responses by request, the oldest first; going back is instant
 
 let base = ""; // before all paths: "/corpora/NAME" if the page reads a text of the workspace
+let model = null; // the name of the model that the page reads; null for the server's first
 let apiKey = null; // kept in memory only
 let keyRequired = false; // from /info: the browser may hold the key itself, so `apiKey` alone does not tell
 
@@ -22,9 +23,19 @@ export function setCorpus(name) {
   base = name ? `/corpora/${encodeURIComponent(name)}` : "";
 }
 
+export function setModel(name) {
+  model = name ?? null;
+}
+
 // The whole address of a route, for code to copy.
 export function addressOf(path) {
   return `${location.origin}${base}${path}`;
+}
+
+// A request to the model that the page reads: [path, body].
+export function toModel(path, body) {
+  if (model === null) return [path, body];
+  return body === undefined ? [`${path}?model=${encodeURIComponent(model)}`, body] : [path, { ...body, model }];
 }
 
 export function clearCache() {
@@ -43,7 +54,8 @@ export function needsKey() {
   return keyRequired || apiKey !== null;
 }
 
-export function requestKey(path, body) {
+export function requestKey(...request) {
+  const [path, body] = toModel(...request);
   return body === undefined ? `${base}${path}` : `${base}${path} ${JSON.stringify(body)}`;
 }
 
@@ -54,7 +66,8 @@ export function cachedResponse(name) {
 // GET without a body, POST with one.
 export async function fetchJson(path, body, signal) {
   const key = requestKey(path, body);
-  const data = await request(`${base}${path}`, body, signal);
+  const [address, content] = toModel(path, body);
+  const data = await request(`${base}${address}`, content, signal);
   addToCache(key, data);
   return data;
 }

@@ -2,12 +2,13 @@
 
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { setCorpus, setKeyRequired } from "/explorer/api.js";
+import { setCorpus, setKeyRequired, setModel } from "/explorer/api.js";
 import { html } from "/explorer/html-template.js";
 import { t } from "/explorer/i18n.js";
 import { Await, useRequest } from "/explorer/components/server-request.js";
 import { chosenIndex, Info } from "/explorer/components/server-info.js";
 import { CorpusSelect, corpusLink } from "/explorer/components/corpus-select.js";
+import { ModelSelect, modelLink } from "/explorer/components/model-select.js";
 import { applyLanguage, applyTheme, rememberLanguage, savedTheme, THEMES } from "/explorer/settings.js";
 import { linkTo, useRoute, VIEWS } from "/explorer/routing.js";
 import { PageFiles, StoredText } from "/explorer/components/page-files.js";
@@ -39,6 +40,7 @@ const NO_CORPUS = ["corpus_missing", "corpus_not_ready", "corpus_damaged"]; // e
 function App() {
   const [route, navigate] = useRoute();
   setCorpus(route.params.corpus);
+  setModel(route.params.corpus ? null : route.params.model); // a text of the workspace has one model
   const info = useRequest("/info");
   const lang = applyLanguage(route.params.lang);
   setKeyRequired(info.data?.key ?? false);
@@ -52,6 +54,7 @@ function App() {
     <main id="main" tabindex="-1">
       <h1 class="visually-hidden">${t(`view.${route.view}`)}</h1>
       ${NO_CORPUS.includes(info.error?.code) && html`<${MissingCorpus} route=${route} />`}
+      ${info.error?.code === "model_missing" && html`<p><a href=${modelLink(route, null)}>${t("app.firstModel")}</a></p>`}
       <${Await} request=${info}>
         ${(data) => html`
           <${MissingIndex} info=${data} requested=${route.params.index} />
@@ -85,6 +88,7 @@ function MissingIndex({ info, requested }) {
 
 function Header({ route, navigate, lang, info }) {
   const hasWorkspace = info?.workspace ?? false;
+  const hasModels = info?.models.length > 1 && !route.params.corpus;
   const otherLanguage = lang === "zh" ? "en" : "zh";
   const switchLanguage = () => {
     rememberLanguage(otherLanguage);
@@ -98,7 +102,11 @@ function Header({ route, navigate, lang, info }) {
   return html`
     <a class="skip" href="#main" onClick=${skip}>${t("app.skip")}</a>
     <header class="head">
-      <p class="brand"><span class="name">Polyseme</span> <span class="model-name">${info?.model.name ?? t("app.about")}</span></p>
+      <p class="brand"><span class="name">Polyseme</span> ${
+        hasModels
+          ? html`<${ModelSelect} info=${info} route=${route} />`
+          : html`<span class="model-name">${info?.model.name ?? t("app.about")}</span>`
+      }</p>
       <nav aria-label=${t("app.views")}>
         ${VIEWS.filter((view) => view !== "workspace" || hasWorkspace).map((view) => {
           const isCurrent = view === route.view;

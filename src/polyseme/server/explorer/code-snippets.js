@@ -2,7 +2,7 @@
 //
 // Python and the command line use the paths that the server was started with, HTTP uses the names in /info.
 
-import { addressOf, needsKey } from "/explorer/api.js";
+import { addressOf, needsKey, toModel } from "/explorer/api.js";
 import { t } from "/explorer/i18n.js";
 import { bracketToken, occurrenceOf } from "/explorer/text-spans.js";
 
@@ -25,7 +25,8 @@ export function command(verb, path, texts, options) {
   return ["polyseme", verb, sh(path), ...parts].filter(Boolean).join(" ");
 }
 
-export function curl(path, body) {
+export function curl(...request) {
+  const [path, body] = toModel(...request);
   const key = needsKey() ? ' -H "Authorization: Bearer $POLYSEME_KEY"' : "";
   if (body === undefined) return `curl ${addressOf(path)}${key}`;
   const json = JSON.stringify(body);
@@ -61,7 +62,7 @@ function reranked(body, weights, k) {
     "import numpy as np",
     "",
     `mix = np.array([${list(weights)}])`,
-    `body = ${py(JSON.stringify(body))}`,
+    `body = ${py(JSON.stringify(toModel("/nearest", body)[1]))}`,
     `headers = {"Content-Type": "application/json"${key}}`,
     `request = Request("${addressOf("/nearest")}", body.encode(), headers)`,
     "response = json.load(urlopen(request))",

@@ -18,7 +18,7 @@ export const VIEWS = [
   "workspace",
 ];
 
-const SHARED_PARAMS = ["lang", "index", "corpus"]; // kept when the view changes
+const SHARED_PARAMS = ["lang", "model", "index", "corpus"]; // kept when the view changes
 
 const lastParams = new Map(); // by view: a tab leads back to what its view showed last
 

@@ -5,10 +5,7 @@ server/explorer/, app.openapi()  ->  server.http.pages  ->  a browser
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -20,44 +17,27 @@ from polyseme.server.http.explorer_files import ExplorerFiles
 from polyseme.server.http.rendering import JSON
 
 EXPLORER = Path(__file__).parents[1] / "explorer"
-MODULE = '<script type="module"'
-INLINE = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
-
-
-def make_content_policy() -> str:
-    """Content security policy: everything from this server, nothing inline but the import map (by hash)."""
-    maps = INLINE.findall((EXPLORER / "index.html").read_text(encoding="utf-8"))
-    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in maps]
-    scripts = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests)])
-    return (
-        f"default-src 'self'; script-src {scripts}; style-src 'self'; img-src 'self' data: blob:; "
-        "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    )
+# Everything from this server, nothing inline.
+CONTENT_POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
 
 
 def add_pages(app: FastAPI) -> None:
     """Add the explorer at /, its files at /explorer, and the documentation of the routes at /docs."""
-    page = render_explorer()
+    files = ExplorerFiles(EXPLORER)
 
     @app.get("/", include_in_schema=False)
     async def explorer() -> Response:
         headers = {"Cache-Control": "no-cache"}
-        return Response(page, media_type="text/html; charset=utf-8", headers=headers)
+        return Response(files.page, media_type="text/html; charset=utf-8", headers=headers)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return Response(render_docs(app.openapi()), media_type="text/html; charset=utf-8")
 
-    app.mount("/explorer", ExplorerFiles(EXPLORER), name="explorer")
-
-
-def render_explorer() -> str:
-    """The explorer's page, which names all modules: otherwise a browser finds them import by import."""
-    page = (EXPLORER / "index.html").read_text(encoding="utf-8")
-    files = (path.relative_to(EXPLORER).as_posix() for path in EXPLORER.rglob("*.js"))
-    modules = sorted(file for file in files if f'src="/explorer/{file}"' not in page)
-    links = "".join(f'<link rel="modulepreload" href="/explorer/{escape(file)}">\n    ' for file in modules)
-    return page.replace(MODULE, links + MODULE, 1)
+    app.mount("/explorer", files, name="explorer")
 
 
 def render_docs(schema: dict[str, Any]) -> str:

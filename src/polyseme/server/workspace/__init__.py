@@ -3,6 +3,7 @@
 names            names of corpora and files, which never leave their folder
 corpus_folder    one corpus on disk: text, settings, state
 job_progress     how far a job is: a file that the job writes and the server reads
+failures         why a job failed, in English and as a code
 job              what a child process does with a corpus: pretrain, then index
 supervisor       starts, pauses and ends jobs, one at a time; remembers all of it on disk
 same_origin      refuses requests of other sites' pages

@@ -18,7 +18,7 @@ import shutil
 import time
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -26,6 +26,7 @@ from polyseme.errors import PolysemeError
 from polyseme.io.atomic import new_file
 from polyseme.json_text import parse_json
 from polyseme.server.http.limits import HttpError, invalid, too_large
+from polyseme.server.workspace.failures import Failure, explain_damaged_record
 from polyseme.server.workspace.job_progress import JobProgress
 from polyseme.server.workspace.names import CORPUS_NAME, check_file_name
 from polyseme.server.workspace.schemas import CorpusFile, JobSettings
@@ -41,6 +42,7 @@ PACKED = {
     b"PK\x03\x04": "zip (.docx, .epub)",
     b"%PDF": "PDF",
 }
+NO_FAILURE: dict[str, Any] = {"error": None, "error_code": None, "error_values": {}}
 State = Literal["draft", "waiting", "paused", "failed", "ready"]
 
 
@@ -53,7 +55,9 @@ class CorpusRecord(BaseModel):
     created: float  # seconds since 1970
     state: State = "draft"
     queued: float = 0.0  # when it began to wait
-    error: str | None = None
+    error: str | None = None  # of a failure, like the next two
+    error_code: str | None = None
+    error_values: dict[str, str | int | list[str]] = {}
     settings: JobSettings | None = None
 
 
@@ -79,11 +83,9 @@ class CorpusFolder:
         try:
             return cls(path, CorpusRecord.model_validate(parse_json((path / RECORD).read_bytes())))
         except (OSError, ValueError, RecursionError, ValidationError) as problem:
-            message = f"{path.name}/{RECORD} cannot be read ({type(problem).__name__}). Delete the corpus."
-            record = CorpusRecord(
-                title=path.name, created=path.stat().st_mtime, state="failed", error=message
-            )
-            return cls(path, record)
+            failure = explain_damaged_record(f"{path.name}/{RECORD}", problem)
+            record = CorpusRecord(title=path.name, created=path.stat().st_mtime, state="failed")
+            return cls(path, record.model_copy(update=failure.model_dump()))
 
     @property
     def name(self) -> str:
@@ -114,6 +116,10 @@ class CorpusFolder:
         """Change values of the record, and write it."""
         self.record = self.record.model_copy(update=values)
         self.save()
+
+    def fail(self, failure: Failure) -> None:
+        """Note why its job failed."""
+        self.change(state="failed", **failure.model_dump())
 
     def read_progress(self) -> JobProgress:
         """How far its job is."""

@@ -25,6 +25,7 @@ from polyseme import api
 from polyseme.errors import PolysemeError, UsageError
 from polyseme.io.output_lock import lock_output
 from polyseme.server.workspace.corpus_folder import JOB_LOCK, STOPPED, CorpusFolder, shorten_paths
+from polyseme.server.workspace.failures import explain_bug, explain_library_error, explain_os_error
 from polyseme.server.workspace.job_progress import ProgressRecorder
 from polyseme.server.workspace.schemas import JobSettings
 from polyseme.training.loop import StoppedError
@@ -62,16 +63,14 @@ def main(folder: str, base: str = "") -> int:
         except StoppedError:
             return STOPPED
         except PolysemeError as problem:
-            recorder.progress.error = shorten_paths(str(problem), corpus.path)
+            recorder.fail(explain_library_error(problem, shorten_paths(str(problem), corpus.path)))
             return FAILED
         except OSError as problem:
-            recorder.progress.error = (
-                f"Reading or writing failed ({problem.strerror}). Free space on the disk."
-            )
+            recorder.fail(explain_os_error(problem))
             logger.exception("the job failed")
             return FAILED
         except Exception:
-            recorder.progress.error = "An internal error; log.txt in the folder of the corpus has all of it."
+            recorder.fail(explain_bug())
             logger.exception("the job failed")
             return FAILED
         finally:

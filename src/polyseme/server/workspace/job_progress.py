@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from polyseme.io.progress import ProgressEvent
 from polyseme.json_text import parse_json
+from polyseme.server.workspace.failures import Failure
 from polyseme.training.checkpoint import Position
 from polyseme.training.loop import METRICS, Metrics
 
@@ -48,7 +49,7 @@ class JobProgress(BaseModel):
     words: int | None = None  # of the vocabulary
     has_model: bool = False  # it is trained
     has_index: bool = False  # all is done
-    error: str | None = None
+    failure: Failure | None = None
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -80,7 +81,7 @@ class ProgressRecorder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.progress = JobProgress.read(folder).model_copy(update={"stage": "starting", "error": None})
+        self.progress = JobProgress.read(folder).model_copy(update={"stage": "starting", "failure": None})
         self._written = -math.inf
         self._times: deque[tuple[float, float]] = deque()  # when, and how much was done
         self.write()
@@ -92,6 +93,10 @@ class ProgressRecorder:
         self.progress.done, self.progress.total = 0.0, None
         self.progress.rate = self.progress.seconds_left = None
         self.write()
+
+    def fail(self, failure: Failure) -> None:
+        """Note why the job failed."""
+        self.progress.failure = failure
 
     def on_progress(self, event: ProgressEvent) -> None:
         """Receive an event of the library."""

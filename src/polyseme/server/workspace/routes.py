@@ -182,6 +182,8 @@ class WorkspaceRoutes:
             "files": [file.model_dump() for file in corpus.files],
             "settings": None if record.settings is None else record.settings.model_dump(),
             "error": record.error,
+            "error_code": record.error_code,
+            "error_values": record.error_values,
             "stage": progress.stage if begun else None,
             "done": progress.done if begun else None,
             "total": progress.total if begun else None,

@@ -88,6 +88,8 @@ class CorpusStatus(BaseModel):
     files: list[CorpusFile]
     settings: JobSettings | None
     error: str | None = Field(description="Why the job failed, and what to do.")
+    error_code: str | None = Field(description="The name of this reason, for programs that translate it.")
+    error_values: dict[str, str | int | list[str]] = Field(description="The names and numbers in it.")
     stage: Literal["starting", "preparing", "training", "indexing"] | None
     done: float | None = Field(description="How much of the stage is done, in any unit.")
     total: float | None = Field(description="How much there is, in the same unit.")

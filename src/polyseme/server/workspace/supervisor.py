@@ -32,8 +32,8 @@ from polyseme.io.output_lock import lock_output
 from polyseme.server.http.limits import HttpError, Limits, invalid, not_found, too_large
 from polyseme.server.http.request_log import LOGGER
 from polyseme.server.jobs.worker_pool import start_daemon
-from polyseme.server.workspace.corpus_folder import JOB_LOCK, LOG, STOPPED, CorpusFolder
-from polyseme.server.workspace.job_progress import JobProgress
+from polyseme.server.workspace.corpus_folder import JOB_LOCK, LOG, NO_FAILURE, STOPPED, CorpusFolder
+from polyseme.server.workspace.failures import Failure, explain_exit, explain_failed_start
 from polyseme.server.workspace.names import make_corpus_name
 from polyseme.server.workspace.schemas import JobSettings
 
@@ -249,7 +249,7 @@ class Workspace:
         return self._running if self._running is not None and self._running.corpus is corpus else None
 
     def _queue(self, corpus: CorpusFolder, **values: object) -> CorpusFolder:
-        corpus.change(state="waiting", queued=time.time(), error=None, **values)
+        corpus.change(state="waiting", queued=time.time(), **NO_FAILURE, **values)
         self._changed.notify_all()
         return corpus
 
@@ -260,7 +260,7 @@ class Workspace:
     def _discard(self, corpus: CorpusFolder) -> None:
         """Make a corpus a draft again."""
         _hold(corpus, corpus.discard_results)
-        corpus.change(state="draft", error=None)
+        corpus.change(state="draft", **NO_FAILURE)
 
     def _remove(self, corpus: CorpusFolder) -> None:
         _hold(corpus, corpus.remove)
@@ -292,9 +292,11 @@ class Workspace:
                     base = self._resolve_base(corpus.record.settings or JobSettings())
                     self._running = _start(corpus, base)
                 except HttpError as problem:  # the server has other models than before
-                    corpus.change(state="failed", error=problem.message)
+                    corpus.fail(
+                        Failure(error=problem.message, error_code=problem.code, error_values=problem.values)
+                    )
                 except OSError as problem:
-                    corpus.change(state="failed", error=f"The job cannot be started ({problem.strerror}).")
+                    corpus.fail(explain_failed_start(problem))
                 else:
                     return self._running
         return None
@@ -315,7 +317,7 @@ class Workspace:
         elif job.wish == "pause" or code in (STOPPED, -signal.SIGTERM, -signal.SIGINT):
             corpus.change(state="paused")
         else:
-            corpus.change(state="failed", error=_explain_end(code, progress))
+            corpus.fail(progress.failure or explain_exit(code))
 
 
 def _hold(corpus: CorpusFolder, action: Callable[[], None]) -> None:
@@ -341,18 +343,6 @@ def _start(corpus: CorpusFolder, base: str) -> RunningJob:
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
     return RunningJob(corpus, process)
-
-
-def _explain_end(code: int, progress: JobProgress) -> str:
-    """Why a job failed, and what to do."""
-    if progress.error is not None:
-        return progress.error
-    if code == -signal.SIGKILL:
-        return (
-            "The job was killed, probably because memory ran out. Resume it, or cancel it and take less text "
-            "or a smaller preset."
-        )
-    return f"The job ended with code {code}; log.txt in the folder of the corpus says more. Resume it."
 
 
 def list_models(served: Sequence[object]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import DataError
+from polyseme.errors import TooLittleTextError
 from polyseme.io.memory_map import map_ids, release
 from polyseme.io.progress import OnProgress, ProgressEvent
 from polyseme.text.chars import Alphabet, ByteAlphabet, CodepointAlphabet
@@ -150,7 +150,7 @@ class _DocumentReader:
                 self._on_progress(ProgressEvent("reading", done, self._size, detail))
         if not words:
             more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
-            raise DataError(f"{files[0]}{more}: contains no words. A corpus needs text.")
+            raise TooLittleTextError(f"{files[0]}{more}: contains no words. A corpus needs text.")
         starts, before, numbers = (map_ids(path, np.int64) for path in paths[1:])
         return _RawStream(paths[0], starts, before, numbers, words)
 
@@ -320,9 +320,11 @@ def _write_chars(
 def _check_words(ranking: TypeRanks, words: int, file: Path, settings: CorpusSettings) -> None:
     frequent = ranking.words - 3
     if words < 2:
-        raise DataError(f"{file}: the corpus has only one distinct word, so there is nothing to learn.")
+        raise TooLittleTextError(
+            f"{file}: the corpus has only one distinct word, so there is nothing to learn."
+        )
     if frequent < 2:
-        raise DataError(
+        raise TooLittleTextError(
             f"{file}: {frequent} of {words:,} words occur {settings.min_count} times or more in the "
             "training text. Use more text, or lower corpus.min_count."
         )
@@ -334,7 +336,7 @@ def _check_parts(
     wanted = settings.valid_share > 0 or settings.valid_every is not None
     if not train.sentences or (wanted and not sources.valid and not valid.sentences):
         part = "no text is left to train on" if not train.sentences else "no text is held out"
-        raise DataError(
+        raise TooLittleTextError(
             f"{sources.files[0]}: {part}: the corpus has {train.sentences + valid.sentences} sentences. "
             "Use more text, or name held-out text with `valid`."
         )

@@ -57,6 +57,13 @@ NO_NAMES = _split(
     "Monday Tuesday Wednesday Thursday Friday Saturday Sunday Easter January February March July August "
     "September October November December"
 )
+# The last word of an institution or a document, or the one before "of": General Land Office, Bill of Rights.
+INSTITUTIONS = _split(
+    "Government Department Office Board Staff Assembly Commission Committee Council Congress Senate "
+    "Parliament Court Bank Bureau Agency Act Bill Rights Treaty Constitution Convention Union Republic "
+    "Empire Army Navy Company Corporation Association Society Service Treasury Ministry Party Justice"
+)
+OFFICES = _split("Speaker President Vice Chairman Secretary General")  # Mr. Speaker is no name
 _PERSON_TITLES = ("Mr.", "Mrs.", "Miss", "Dr.", "Sir", "Lady", "Lord", "Captain", "Colonel", "Mr", "Mrs")
 _GIVEN_NAMES = _split(
     "John William George Charles James Henry Thomas Robert Edward Joseph Richard David Arthur Frank "

@@ -7,7 +7,7 @@ import { corpusLink } from "/explorer/components/corpus-select.js";
 import { fromRequest, SettingsFields, sizeText, toRequest } from "/explorer/components/corpus-form.js";
 import { LossCurve } from "/explorer/components/loss-curve.js";
 import { PerplexityCurves } from "/explorer/components/perplexity-curves.js";
-import { Failure } from "/explorer/components/server-request.js";
+import { Failure, reasonText } from "/explorer/components/server-request.js";
 import { act, isActive, useCorpusDetail } from "/explorer/components/workspace-store.js";
 
 const MINUTE = 60;
@@ -39,7 +39,7 @@ export function CorpusCard({ corpus, choices, isChosen, lang, children }) {
         <span class=${`corpus-state ${corpus.state}`} role="status">${t(`workspace.state.${corpus.state}`)}</span>
         <span class="hint">${filesText(corpus.files)}</span>
       </div>
-      ${corpus.error && html`<p class="failure">${corpus.error}</p>`}
+      ${corpus.error && html`<p class="failure">${reasonText(failureOf(corpus))}</p>`}
       ${corpus.stage && html`<${Progress} corpus=${corpus} />`}
       ${corpus.settings?.train && corpus.state !== "draft" && html`<${Curves} corpus=${corpus} />`}
       ${corpus.state === "draft" && corpus.files.length > 0 && html`<${Draft} corpus=${corpus} choices=${choices} run=${run} />`}
@@ -55,6 +55,11 @@ export function CorpusCard({ corpus, choices, isChosen, lang, children }) {
       ${error && html`<${Failure} error=${error} retry=${() => setError(null)} busy=${false} />`}
     </li>
   `;
+}
+
+// Why a job failed, as the errors of requests are.
+function failureOf({ error, error_code, error_values }) {
+  return { message: error, code: error_code, values: error_values, type: "job" };
 }
 
 // "again" cancels what is there, so that other settings can be chosen.

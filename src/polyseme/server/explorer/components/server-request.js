@@ -43,11 +43,13 @@ export function useRequest(path, body) {
   return cached === undefined ? { ...state, retry } : { ...IDLE, data: cached, retry };
 }
 
-// An error, a loading message, or the children: a function of the data.
-export function Await({ request, children }) {
+// An error, a loading message, or the children: a function of the data. `loading` is the message for work that takes long.
+export function Await({ request, children, loading }) {
   if (request.error?.code === "word_missing") return html`<${MissingWord} ...${request.error.values} />`;
+  // The server goes on with it, and the request is sent again by itself.
+  if (request.error?.type === "computing") return html`<p class="loading" role="status">${loading ?? t("error.computing")}</p>`;
   if (request.error) return html`<${Failure} error=${request.error} retry=${request.retry} busy=${request.busy} />`;
-  if (request.data === null) return request.busy && html`<p class="loading" role="status">${t("state.loading")}</p>`;
+  if (request.data === null) return request.busy && html`<p class="loading" role="status">${loading ?? t("state.loading")}</p>`;
   return html`<div class="response" aria-busy=${String(request.busy)}>${children(request.data)}</div>`;
 }
 
@@ -68,7 +70,7 @@ function MissingWord({ near, number: position }) {
 }
 
 // The reason for an error: translated if its code is known, else the message of the server.
-function reasonText({ code, values, type, message }) {
+export function reasonText({ code, values, type, message }) {
   if (code && hasText(`reason.${code}`)) {
     const format = (value) => (typeof value === "number" ? number(value) : [value].flat().join(", "));
     const formatted = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, format(value)]));

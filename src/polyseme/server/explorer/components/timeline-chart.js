@@ -10,7 +10,7 @@ import { textWidth } from "/explorer/measure-width.js";
 const { area, line, max, scaleLinear, symbol, symbolsFill } = globalThis.d3;
 
 export const EDGES = { left: 52, right: 10 };
-const [FREQUENCY, SHARES, GAP, TOP, BOTTOM] = [150, 150, 34, 22, 26]; // heights
+const [FREQUENCY, SHARES, GAP, TOP, BOTTOM] = [150, 150, 34, 30, 26]; // heights
 const FONT_SIZE = 12;
 const CAPPED = 2; // intervals of tiny periods are cut at this multiple of the highest frequency
 const MARKED = 60; // periods: symbols of more would touch each other
@@ -46,7 +46,7 @@ export function TimelineDrawing({ data, width, ranges = {} }) {
     ${Object.entries(ranges).map(
       ([letter, range]) =>
         range && html`<g key=${letter} class=${`range range-${letter}`}>
-          <rect x=${columns.start(range[0])} y=${TOP - 16} width=${step * (range[1] - range[0] + 1)} height=${bottom - TOP + 16} />
+          <rect x=${columns.start(range[0])} y=${TOP - 18} width=${step * (range[1] - range[0] + 1)} height=${bottom - TOP + 18} />
           <text class="range-name" x=${columns.start(range[0]) + 4} y=${TOP - 4}>${letter}</text>
         </g>`,
     )}

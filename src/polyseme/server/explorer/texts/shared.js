@@ -10,6 +10,8 @@ export const SHARED_TEXTS = {
   "app.theme.light": ["Theme: light", "主题：浅色"],
   "app.theme.dark": ["Theme: dark", "主题：深色"],
   "app.docs": ["HTTP API", "HTTP API"],
+  "app.model": ["Model", "模型"],
+  "app.firstModel": ["Use the first model of this server", "改用此服务器的第一个模型"],
   "app.index": ["Index", "索引"],
   "app.indexes": ["Indexes", "索引"],
 
@@ -39,6 +41,7 @@ export const SHARED_TEXTS = {
   "error.too_large": ["The text is too long for this server.", "文本太长，超出了服务器的限制。"],
   "error.busy": ["The server is busy.", "服务器正忙。"],
   "error.loading": ["The model is still loading.", "模型仍在加载。"],
+  "error.computing": ["The server is working on it.", "服务器正在计算。"],
   "error.draining": ["The server is shutting down.", "服务器正在关闭。"],
   "error.timeout": ["The request timed out.", "请求超时。"],
   "error.unauthorized": ["The API key is missing or wrong.", "缺少 API 密钥，或密钥有误。"],
@@ -97,6 +100,7 @@ export const SHARED_TEXTS = {
     "结果将有 {count} 个数值，上限为 {limit} 个。",
   ],
   "reason.index_missing": ["No such index. Available: {names}.", "没有这个索引。现有：{names}。"],
+  "reason.model_missing": ["No such model. Available: {names}.", "没有这个模型。现有：{names}。"],
   "reason.task_missing": ["No such task model. Available: {names}.", "没有这个任务模型。现有：{names}。"],
   "reason.no_index": ["This server has no index.", "服务器没有加载索引。"],
   "reason.no_words": [

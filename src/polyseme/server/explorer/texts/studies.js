@@ -96,6 +96,10 @@ export const STUDY_TEXTS = {
     "Names found in the text, most frequent first. Choose one for chapters, companions and passages.",
     "人名由程序从正文中发现，按出现次数排列。选择一个人物，可查看其出场章节、同现人物与段落。",
   ],
+  "persons.finding": [
+    "Finding the persons of this index. This is done once, and takes up to a minute.",
+    "正在此索引中查找人物。只需一次，最多约一分钟。",
+  ],
   "persons.none": ["No names of persons were found in this index.", "在此索引中没有找到人名。"],
   "persons.unknown": [
     "“{name}” is not among the most frequent persons of this index.",
@@ -128,7 +132,7 @@ export const STUDY_TEXTS = {
   "persons.coref": ["Who is {name} here?", "哪些词指“{name}”？"],
   "persons.noCoref": [
     "With a task model for coreference (polyseme train coref …), served beside the index, words such as “he” are resolved here.",
-    "若同时加载指代消解任务模型（polyseme train coref …），此处还会标出“他”等词指谁。",
+    "若同时加载共指消解任务模型（polyseme train coref …），此处还会标出“他”等词指谁。",
   ],
   "persons.noCluster": ["The model finds no second mention of {name} in this passage.", "模型在这段中没有找到“{name}”的其他指称。"],
 

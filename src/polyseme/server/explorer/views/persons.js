@@ -31,7 +31,7 @@ export function Persons({ params, navigate }) {
     html`<div class="form">
       <${IndexSelect} info=${info} value=${index.name} onCommit=${(next) => navigate({ index: next, name: null, passage: null }, true)} />
     </div>`}
-    <${Await} request=${request}>
+    <${Await} request=${request} loading=${t("persons.finding")}>
       ${(cast) => html`
         <${Content} cast=${cast} index=${index} params=${params} navigate=${navigate} />
         <${Code} lines=${snippets.characters({ index, name: params.name })} />
