@@ -53,6 +53,10 @@ def list_packages(roots: tuple[str, ...]) -> dict[str, str]:
             found = distribution(name)
         except PackageNotFoundError:
             sys.exit(f"{name} is not installed: pip install -e '.[dev]' hatchling editables")
+        if not requirement.specifier.contains(found.version, prereleases=True):
+            sys.exit(
+                f"{name} {found.version} is installed, {requirement} is needed: pip install '{requirement}'"
+            )
         versions[name] = found.version
         for extra in ("", *requirement.extras):
             if (name, extra) in seen:

@@ -18,19 +18,20 @@ from collections.abc import Callable, Iterator
 CHANGES = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "ctypes.dlopen"})
 PRELOADED = "kill_before" in os.environ.get("LD_PRELOAD", "")
 STEP = int(os.environ.get("KILL_STEP", "1"))  # with the preloaded library there are many points
+FIRST = int(os.environ.get("KILL_FIRST", "1"))  # another one of them gives other points
 MOST = 20_000  # points; more would be an endless loop
 points = 0  # at which a process was killed
 
 
 def killed_runs(do: Callable[[], object], *, step: int = 1) -> Iterator[int]:
-    """Run `do` in child processes that are killed before change 1, 1 + `step`, … until one finishes.
+    """Run `do` in child processes that are killed before change FIRST, FIRST + `step`, … until one finishes.
 
     Yields:
         The number of the change that was prevented; between two of them the caller restores the state.
 
     """
     global points
-    for number in range(1, MOST, step * STEP):
+    for number in range(FIRST, MOST, step * STEP):
         if not is_killed(do, number):
             return
         points += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,29 @@ def test_every_package_of_the_tests_is_pinned_within_its_range():
             continue
         assert name in pins, f"{name} is missing: run .ci/lock.py"
         assert requirement.specifier.contains(pins[name]), f"{name} {pins[name]}: run .ci/lock.py"
+
+
+def test_the_pinned_versions_fit_each_other_and_torch():
+    pins = read_pins()
+    n_checked = 0
+    for name in (*pins, *WITHOUT_HASH):
+        try:
+            installed = distribution(name)
+        except PackageNotFoundError:
+            continue  # it builds the package
+        if name in pins and installed.version != pins[name]:
+            continue  # another version may need others
+        n_checked += 1
+        for text in installed.requires or ():
+            requirement = requirements.Requirement(text)
+            if requirement.marker and not requirement.marker.evaluate(SYSTEM | {"extra": ""}):
+                continue
+            needed = re.sub(r"[-_.]+", "-", requirement.name).lower()
+            assert needed in pins or needed in WITHOUT_HASH, f"{name} needs {needed}: run .ci/lock.py"
+            if needed in pins:
+                fits = requirement.specifier.contains(pins[needed], prereleases=True)
+                assert fits, f"{name} needs {requirement}, {pins[needed]} is pinned: run .ci/lock.py"
+    assert n_checked > 0
 
 
 def test_what_builds_the_package_is_pinned_too():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 import polyseme
 from builders import ROUNDING, SENTENCES, random_model, small_config
@@ -100,4 +103,26 @@ def test_a_file_of_another_model_is_refused(elmo: Elmo, tmp_path: Path):
         (tmp_path / "other" / "sentence.safetensors").read_bytes()
     )
     with pytest.raises(FormatError, match=r"weights is \(5,\), the model requires \(12,\)"):
+        polyseme.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("weights", lambda values: values.view(torch.uint8)[: len(values)]),
+        ("weights", torch.zeros_like),
+        ("weights", torch.neg),
+        ("weights", lambda values: values * torch.nan),
+        ("directions", torch.Tensor.int),
+        ("centre", torch.Tensor.double),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    name: str, change: Callable[[torch.Tensor], torch.Tensor], elmo: Elmo, tmp_path: Path
+):
+    elmo.save(tmp_path / "model")
+    path = tmp_path / "model" / "sentence.safetensors"
+    tensors = load_file(path)
+    save_file(tensors | {name: change(tensors[name])}, path)
+    with pytest.raises(FormatError, match=rf"sentence\.safetensors: {name} "):
         polyseme.load(tmp_path / "model")

@@ -150,6 +150,10 @@ TENSORS: dict[str, Callable[[Path], None]] = {
         f / "block-00000.safetensors",
         vectors=load_file(f / "block-00000.safetensors")["vectors"][:, :4].clone(),
     ),
+    "sentences out of order": lambda f: rewrite_tensors(
+        f / "block-00000.safetensors",
+        sentences=load_file(f / "block-00000.safetensors")["sentences"].flip(0).contiguous(),
+    ),
     "vectors of bf16": lambda f: rewrite_tensors(
         f / "block-00000.safetensors", vectors=load_file(f / "block-00000.safetensors")["vectors"].bfloat16()
     ),

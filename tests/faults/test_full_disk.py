@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import polyseme
+import task_files as toys
 from faults.verbs import VERBS, list_verbs, make_arguments, run_command, write_inputs
+from polyseme.errors import UsageError
 
 FULL = "No space left on device"
 
@@ -69,6 +72,26 @@ def test_a_full_disk_is_one_line_and_with_space_the_verb_can_be_repeated(
     ]  # with space it can be repeated
     leftovers = [entry.name for entry in small_disk.iterdir() if entry.name.startswith(".")]
     assert not leftovers
+
+
+def test_a_disk_that_is_full_at_any_file_of_a_task_is_one_line(small_disk: Path, tmp_path: Path):
+    """The weights are written by safetensors, which has errors of its own: see formats.tensors."""
+    table = toys.write(tmp_path) / "train.csv"
+    task = polyseme.train("classification", toys.elmo(), train=table, settings=toys.EPOCH)
+    refused = 0
+    for leave in range(0, 96 << 10, 4096):
+        fill(small_disk, leave)
+        try:
+            task.save(small_disk / "task")
+        except UsageError as problem:
+            assert FULL in str(problem)  # noqa: PT017
+            refused += 1
+            assert [entry.name for entry in small_disk.iterdir()] == ["ballast"]
+        else:
+            assert refused > 1
+            return
+        (small_disk / "ballast").unlink()
+    raise AssertionError("the task was never saved")
 
 
 REPLACED = ("convert", "cache", "embed", "export", "export usages", "map", "change")

@@ -26,6 +26,7 @@ from polyseme.io.atomic import complete_write
 from polyseme.tasks.experiment import Experiment
 from polyseme.tasks.experiment import train as train_experiment
 from polyseme.tasks.report import write_report as write_task_report
+from polyseme.tasks.run_folder import PLAN, check_resumable, create_folder
 from polyseme.tasks.task_model import TaskModel
 from polyseme.training.pretrain import pretrain
 from polyseme.training.settings import read_pretrain_settings
@@ -152,6 +153,19 @@ def test_a_run_that_was_killed_before_it_began_starts_with_the_same_call_or_with
         elif out.exists():
             run(resume=True)
         shutil.rmtree(out, ignore_errors=True)
+
+
+def test_a_task_that_was_killed_before_it_began_starts_with_the_same_call(tmp_path: Path):
+    folder, plan = tmp_path / "task", {"examples": "x"}
+    has_begun = []
+    for _ in killed_runs(lambda: create_folder(folder, plan, force=False)):
+        has_begun.append((folder / PLAN).exists())
+        if not has_begun[-1]:
+            create_folder(folder, plan, force=False)
+        check_resumable(folder, plan)
+        assert [entry.name for entry in folder.iterdir()] == [PLAN]
+        shutil.rmtree(folder)
+    assert has_begun.count(False) > 1
 
 
 def index_words(folder: Path) -> tuple[int, list[str]]:

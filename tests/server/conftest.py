@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -12,7 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -45,6 +48,23 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
         "classification", "zh-classic", train=reviews, dev=reviews, out=root / "reviews", settings=settings
     )
     return root / "one-index", root / "other-index", root / "reviews"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_left_open() -> Iterator[None]:
+    """A socket that is not closed fails the file that left it open, not a later one that collects it."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def open_ai() -> Iterator[Callable[..., Any]]:
+    """What opens clients of openai for the address of a server; it closes them when the test ends."""
+    openai = pytest.importorskip("openai")
+    with ExitStack() as clients:
+        yield lambda address, **options: clients.enter_context(
+            openai.OpenAI(base_url=f"{address}/v1", api_key="any", **options)
+        )
 
 
 def child_processes(pid: int) -> list[int]:

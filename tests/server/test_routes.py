@@ -346,9 +346,8 @@ def test_info_metrics_and_docs_describe_the_server(client: httpx.Client):
     assert "https://" not in page
 
 
-def test_the_openai_client_reads_both_encodings(server, elmo: polyseme.Elmo):
-    openai = pytest.importorskip("openai")
-    client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any")
+def test_the_openai_client_reads_both_encodings(server, open_ai, elmo: polyseme.Elmo):
+    client = open_ai(server.address)
     assert [model.id for model in client.models.list()] == ["zh-classic"]
     expected = elmo.embed(TEXTS[:2], layer="mean", pool="mean")
     for encoding in ("float", "base64"):
@@ -367,9 +366,9 @@ def test_the_openai_client_reads_both_encodings(server, elmo: polyseme.Elmo):
     assert model.created == int((Path(polyseme.__file__).parent / "bundled" / "zh-classic").stat().st_mtime)
 
 
-def test_the_openai_client_shows_what_is_wrong(server):
+def test_the_openai_client_shows_what_is_wrong(server, open_ai):
     openai = pytest.importorskip("openai")
-    client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any", max_retries=0)
+    client = open_ai(server.address, max_retries=0)
     create = partial(client.embeddings.create, model="zh-classic")
     wrong: list[tuple[Any, dict[str, Any], Any, str | None, str | None]] = [
         (
@@ -403,9 +402,8 @@ def test_the_openai_client_shows_what_is_wrong(server):
         client.chat.completions.create(model="zh-classic", messages=[])
 
 
-def test_the_openai_client_may_send_2048_texts(server, elmo: polyseme.Elmo):
-    openai = pytest.importorskip("openai")
-    client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any", max_retries=0)
+def test_the_openai_client_may_send_2048_texts(server, open_ai, elmo: polyseme.Elmo):
+    client = open_ai(server.address, max_retries=0)
     texts = [TEXTS[number % 2] for number in range(2048)]
     rows = client.embeddings.create(model="zh-classic", input=texts).data
     assert [row.index for row in rows] == list(range(2048))

@@ -109,8 +109,8 @@ def test_what_does_not_belong_together_is_refused_with_the_names(ask: httpx.Clie
     assert "zh-classic" in response.json()["error"]
 
 
-def test_the_clients_of_openai_and_tei_choose_a_model(both, ask: httpx.Client):
-    client = openai.OpenAI(base_url=f"{both.address}/v1", api_key="any")
+def test_the_clients_of_openai_and_tei_choose_a_model(both, open_ai, ask: httpx.Client):
+    client = open_ai(both.address)
     assert [model.id for model in client.models.list()] == ["en-classic", "zh-classic"]
     assert client.models.retrieve("zh-classic").id == "zh-classic"
     for name in ("en-classic", "zh-classic"):

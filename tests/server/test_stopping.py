@@ -20,6 +20,16 @@ SLOW_LOADING = (
     "import time, polyseme.server.run as running\nrunning.open_models = lambda *_, **__: time.sleep(600)"
 )
 
+LOADED_AT_THE_END = """
+import threading, polyseme.server.run as running
+from polyseme.server.state import ServerState
+stopping, loaded = threading.Event(), threading.Event()
+open_models, load, close = running.open_models, ServerState.load, ServerState.close
+running.open_models = lambda *a, **k: (stopping.wait(), open_models(*a, **k))[1]
+ServerState.load = lambda self: (load(self), loaded.set())
+ServerState.close = lambda self: (stopping.set(), loaded.wait(), close(self))  # the sockets are closed by now
+"""
+
 
 def send_slow_request(pool: concurrent.futures.ThreadPoolExecutor, server) -> concurrent.futures.Future:
     """Send a request that takes ten minutes, and wait until the server works on it."""
@@ -70,12 +80,34 @@ def test_a_draining_server_answers_503_and_then_closes_its_port(start):
         httpx.get(f"{server.address}/health")
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_loading_server_answers_503_and_can_be_stopped(signal_number: int):
+def test_the_second_ctrl_c_waits_for_no_request_and_the_server_still_closes_in_order(start):
+    server = start("zh-classic", "--grace", "90", setup_code=SLOW_SCORE).wait()
+    with (
+        concurrent.futures.ThreadPoolExecutor(1) as pool,
+        socket.create_connection(server.host_and_port),  # a browser keeps such connections
+    ):
+        request = send_slow_request(pool, server)
+        start_time = time.monotonic()
+        server.process.send_signal(signal.SIGINT)
+        while not request.done():
+            server.process.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+        assert request.result().status_code == 503
+        code, log = server.stop(0)
+    assert code == 0
+    assert time.monotonic() - start_time < 80  # not the grace period
+    assert "Traceback" not in log
+
+
+@pytest.mark.parametrize(
+    ("signal_number", "loading"),
+    [(signal.SIGTERM, SLOW_LOADING), (signal.SIGINT, SLOW_LOADING), (signal.SIGTERM, LOADED_AT_THE_END)],
+)
+def test_a_loading_server_answers_503_and_can_be_stopped(signal_number: int, loading: str):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]  # the address is shown only when everything is loaded
-    code = f"{SLOW_LOADING}\nfrom polyseme.cli import main\nmain()"
+    code = f"{loading}\nfrom polyseme.cli import main\nmain()"
     command = [sys.executable, "-c", code, "serve", "zh-classic", "--grace", "1", "--port", str(port)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         for _ in range(600):
@@ -89,3 +121,4 @@ def test_a_loading_server_answers_503_and_can_be_stopped(signal_number: int):
     assert (response.status_code, response.json()["error_type"]) == (503, "loading")
     assert process.returncode == 0
     assert "http://" not in log
+    assert "Traceback" not in log

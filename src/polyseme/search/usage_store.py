@@ -202,6 +202,9 @@ class UsageBlock:
             values = self._make_tensors[name]
             if usages and not (int(values.min()) >= 0 and int(values.max()) < limit):
                 raise _make_damage_error(self.path, f"{name} has a number beyond {limit}")
+        numbers = self._make_tensors["sentences"]
+        if (numbers[1:] < numbers[:-1]).any():  # sentence_rows searches them
+            raise _make_damage_error(self.path, "sentences are not in order")
         for name, whole in (("text_ends", "text"), ("type_ends", "types")):
             ends, size = self._make_tensors[name], len(self._make_tensors[whole])
             if len(ends) < 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] > size:

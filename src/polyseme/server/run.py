@@ -82,6 +82,7 @@ def run_server(
         _check_workspace(host, key, workers)
     limits = limits or Limits()
     listener = _listen(host, port)
+    port = listener.getsockname()[1]  # now: a signal may close it before the models are loaded
     if not is_loopback(host) and key is None:
         logger.warning(
             "%s is reachable from other machines without an API key: set one, or use 127.0.0.1.", host
@@ -90,7 +91,7 @@ def run_server(
     def announce() -> None:
         if started is not None:
             address = f"[{host}]" if ":" in host else host
-            started(f"http://{address}:{listener.getsockname()[1]}")
+            started(f"http://{address}:{port}")
 
     had_terminal()  # before its end can send SIGHUP
     with listener, ExitStack() as stack:
@@ -235,7 +236,11 @@ def _make_signal_handler(
     def drain(number: int, frame: FrameType | None) -> None:
         loop = asyncio.get_running_loop()
         if state.draining:  # the second signal
-            loop.call_soon_threadsafe(exit_server, number, frame)
+            if server.should_exit and number == signal.SIGINT:  # another Ctrl-C: wait for no request
+                loop.call_soon_threadsafe(state.grace_over.set)
+                loop.call_soon_threadsafe(loop.call_later, LAST_SECONDS, _abort_connections, server)
+            else:
+                loop.call_soon_threadsafe(exit_server, number, frame)
             return
         state.draining = True
         wait = 0.0 if number == signal.SIGINT else notice  # no load balancer sends Ctrl-C
@@ -244,6 +249,11 @@ def _make_signal_handler(
         loop.call_soon_threadsafe(loop.call_later, max(0.0, grace - LAST_SECONDS), state.grace_over.set)
 
     return drain
+
+
+def _abort_connections(server: uvicorn.Server) -> None:
+    for connection in server.server_state.connections:
+        connection.transport.abort()
 
 
 def _serve_many(

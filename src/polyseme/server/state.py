@@ -95,7 +95,8 @@ class ServerState:
         try:
             if self._models is None:
                 self.adopt(self._open_models())
-            self.on_load()
+            if not self.draining:  # stopped while it was loading
+                self.on_load()
         except Exception as problem:
             self.load_error = problem
             self.on_load_failure()

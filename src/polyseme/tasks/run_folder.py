@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import FormatError, UsageError
-from polyseme.io.atomic import check_output_folder, new_file
+from polyseme.io.atomic import check_output_folder, new_file, remove_killed_writes
 from polyseme.io.checked import read_json
 
 RUNS, PLAN, VECTORS, TASK = "runs", "plan.json", "vectors", "task.json"
@@ -25,9 +25,13 @@ FORMAT = 3  # of plan.json and runs/
 def create_folder(folder: Path, plan: dict[str, str], *, force: bool) -> None:
     """Create the folder of an experiment; with `force`, an earlier experiment in it is removed.
 
-    The model of the earlier experiment stays until the new one is written.
+    The model of the earlier experiment stays until the new one is written. The caller holds the lock of the
+    folder, so a folder without a plan is that of an experiment that was killed before it began.
     """
-    check_output_folder(folder, force=force)
+    if folder.is_dir():
+        remove_killed_writes(folder / PLAN)
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    check_output_folder(folder, force=force or is_empty)
     if folder.exists():
         _check_ours(folder)
         for name in (RUNS, VECTORS):

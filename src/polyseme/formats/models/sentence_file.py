@@ -38,6 +38,10 @@ def read_sentence_pooling(path: Path, n_words: int, n_layers: int, size: int) ->
         if name not in tensors or tuple(tensors[name].shape) != shape:
             actual = tuple(tensors[name].shape) if name in tensors else "missing"
             raise FormatError(f"{path}: {name} is {actual}, the model requires {shape}. {_ADVICE}")
+        if tensors[name].dtype != torch.float16:
+            raise FormatError(f"{path}: {name} is {tensors[name].dtype}, expected torch.float16. {_ADVICE}")
         if not torch.isfinite(tensors[name]).all():
             raise FormatError(f"{path}: {name} contains NaN or infinite values. {_ADVICE}")
+    if not (tensors["weights"] > 0).all():  # a sentence is divided by the sum of those of its words
+        raise FormatError(f"{path}: weights must be above 0. {_ADVICE}")
     return SentencePooling(**{name: tensors[name].float() for name in _NAMES})

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -108,7 +109,8 @@ class CorpusApps:
         loop = asyncio.get_running_loop()
 
         def note() -> None:
-            loop.call_soon_threadsafe(corpus.loaded.set)
+            with suppress(RuntimeError):  # the loop is closed: the server has stopped meanwhile
+                loop.call_soon_threadsafe(corpus.loaded.set)
 
         state.on_load = state.on_load_failure = note
         start_daemon(f"open-{finished.name}", state.load)
