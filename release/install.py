@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shlex
@@ -26,8 +27,8 @@ REFUSED = "http://127.0.0.1:9"  # nobody listens on the port "discard"
 DOCS = Path(__file__).parent.parent / "docs"
 FIRST_PAGES = ("first-minute.md", "first-minute.zh-CN.md")
 BLOCK = re.compile(r"^```(bash|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DECIMAL = re.compile(r"-?\d+\.\d+")
-TOLERANCE = 0.02  # of a printed number: the wheels compute with different code
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+TOLERANCE = 0.02  # of a printed number, or that share of it: the wheels compute with different code
 
 
 class InstallError(Exception):
@@ -136,10 +137,13 @@ def follow(page: Path, installation: Installation, cwd: Path) -> None:
 
 def is_same_but_for_rounding(printed: str, shown: str) -> bool:
     """Whether two texts differ in the last digits of numbers only."""
-    if DECIMAL.sub("#", printed).split() != DECIMAL.sub("#", shown).split():
+    if NUMBER.sub("#", printed).split() != NUMBER.sub("#", shown).split():
         return False
-    numbers = zip(DECIMAL.findall(printed), DECIMAL.findall(shown), strict=True)
-    return all(abs(float(first) - float(second)) <= TOLERANCE for first, second in numbers)
+    numbers = zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True)
+    return all(
+        math.isclose(float(first), float(second), rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        for first, second in numbers
+    )
 
 
 def main() -> None:
