@@ -150,7 +150,7 @@ class Gallery:
         polyseme.change(
             index,
             index,
-            k=5,
+            ["uniform", "mass", "intelligence", "relief", "security"],
             documents="year=1790-1899",
             against="year=1950-2021",
             out=self.docs("shares"),
