@@ -47,7 +47,7 @@ browser:  ## install chromium for the tests of the explorer, if apt can
 docs: $(VENV)/.installed  ## build the manual as a web site in English and Chinese, and check its links
 	$(BIN)/python docs/site/build.py
 
-gallery: $(VENV)/.installed  ## draw diagrams and plots like those of the manual, in build/gallery
+gallery: $(VENV)/.installed browser  ## draw every picture of the manual, in build/gallery (half an hour)
 	$(BIN)/python docs/site/gallery.py
 
 docs-serve: $(VENV)/.installed  ## build the manual and serve it on http://127.0.0.1:8001/

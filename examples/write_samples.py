@@ -1,9 +1,11 @@
-"""Write a small labelled sample for six tasks: 240 examples to learn from, 80 to choose by, 80 to test with.
+"""Write a small labelled sample for eight tasks: 240 examples to learn from, 80 to choose by, 80 for a test.
 
 python examples/write_samples.py [FOLDER]      # by default: samples
 
 The sentences are made of our own patterns and words, the same in every run. No name and no noun of the test
 part occurs in the other two, so that a model must know words that it was not trained on: ELMo brings that.
+Translations are the exception, since a word that was never translated cannot be: there, no person of the test
+part stood with a word of two meanings before, and the person tells which meaning it has.
 
     polyseme train tagging en --train samples/names.train.conll --dev samples/names.dev.conll \
         --test samples/names.test.conll --out models/names --compare
@@ -33,6 +35,7 @@ NOUNS = """
 agent: nurse farmer lawyer doctor student sailor waiter teacher gardener tailor soldier neighbour
 thing: book letter box cup map chair coat ring bottle lamp basket picture
 place: kitchen garden office station market library harbour cellar street church field hotel
+event: meeting lecture concert dinner interview rehearsal exam party
 """
 TIMES = ("yesterday", "today", "recently")
 RELATIONS = {  # pairs of nouns, in the order of the label
@@ -223,6 +226,93 @@ def make_story(random: Random, part: str) -> str:
     return json.dumps({"sentences": sentences, "clusters": [mentions["m"], mentions["w"]]})
 
 
+DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+MONTHS = ["March", "April", "May", "June", "July", "August", "September"]
+SMALL_TALK = ("It is raining here again.", "I hope you are well.", "Everybody was tired today.", "")
+
+
+def make_mail(random: Random, part: str) -> str:
+    """An e-mail and its subject line, which says what the middle of the mail says."""
+    names, nouns = read_words(NAMES, part), read_words(NOUNS, part)
+    words = {kind: random.choice(nouns[kind]) for kind in ("agent", "thing", "place", "event")}
+    words["day"], words["later"] = random.sample(DAYS, 2)
+    words |= {"town": random.choice(names["place"]), "month": random.choice(MONTHS)}
+    reader, writer = random.sample(names["person"], 2)
+    body, subject = random.choice(
+        [
+            ("The {event} on {day} moves to {later}. Please come if you can.", "{Event} moves to {later}"),
+            ("There is no {event} on {day}, because I am ill.", "No {event} on {day}"),
+            ("I lost my {thing} in the {place}. Please call me if you find it.", "Lost {thing}"),
+            ("Somebody left a {thing} in the {place}. The {agent} keeps it.", "{Thing} found in the {place}"),
+            ("The {place} is closed on {day}. It opens again on {later}.", "{Place} closed on {day}"),
+            ("Thank you for asking me to {town}. I would love to come in {month}.", "To {town} in {month}"),
+            ("The {agent} called and wants the {thing} back by {day}.", "{Agent} wants the {thing} back"),
+        ]
+    )
+    words |= {kind.capitalize(): word.capitalize() for kind, word in words.items()}
+    before, after = random.sample(SMALL_TALK, 2)
+    text = f"Hello {reader}! {before} {body} {after} Yours, {writer}"
+    return json.dumps({"text": " ".join(text.format(**words).split()), "summary": subject.format(**words)})
+
+
+# The last two of each field speak of a word of two meanings in the test part only.
+PERSONS = {
+    "water": {"sailor": "水手", "fisherman": "渔夫", "captain": "船长", "boatman": "船夫", "pirate": "海盗"},
+    "money": {
+        "banker": "银行家",
+        "merchant": "商人",
+        "clerk": "职员",
+        "economist": "经济学家",
+        "trader": "交易员",
+    },
+    "sport": {"player": "球员", "coach": "教练", "athlete": "运动员", "champion": "冠军", "fan": "球迷"},
+    "nature": {
+        "farmer": "农夫",
+        "hunter": "猎人",
+        "shepherd": "牧羊人",
+        "gardener": "园丁",
+        "biologist": "生物学家",
+    },
+    "music": {
+        "singer": "歌手",
+        "pianist": "钢琴家",
+        "drummer": "鼓手",
+        "composer": "作曲家",
+        "guitarist": "吉他手",
+    },
+}
+TWO_MEANINGS = {
+    "bank": {"water": "河岸", "money": "银行"},
+    "bass": {"water": "鲈鱼", "music": "低音提琴"},
+    "bat": {"sport": "球棒", "nature": "蝙蝠"},
+    "score": {"sport": "比分", "music": "乐谱"},
+    "note": {"money": "钞票", "music": "音符"},
+}
+ONE_MEANING = {"weather": "天气", "dinner": "晚饭", "child": "孩子", "house": "房子"}
+SPEAKING = (
+    ("The {} talked about the {} .", "{}谈到了{}。"),
+    ("The {} thought of the {} .", "{}想起了{}。"),
+    ("The {} wrote about the {} .", "{}写到了{}。"),
+    ("Yesterday the {} mentioned the {} .", "昨天{}提到了{}。"),
+    ("Today the {} dreamed of the {} .", "今天{}梦见了{}。"),
+)
+
+
+def make_translation(random: Random, part: str) -> str:
+    """An English sentence and its Chinese translation; who speaks of a bank tells which bank it is."""
+    word, meanings = random.choice(list(TWO_MEANINGS.items()))
+    field, chinese = random.choice(list(meanings.items()))
+    person = random.choice(list(PERSONS[field])[-2:] if part == "test" else list(PERSONS[field])[:-2])
+    if (
+        part != "test" and random.random() < 0.5
+    ):  # anybody, mostly those of the test, and a word of one meaning
+        field = random.choice(list(PERSONS))
+        person = random.choice(list(PERSONS[field])[random.choice((0, -2)) :])
+        word, chinese = random.choice(list(ONE_MEANING.items()))
+    source, target = random.choice(SPEAKING)
+    return f"{source.format(person, word)}\t{target.format(PERSONS[field][person], chinese)}"
+
+
 SAMPLES: dict[str, tuple[str, Callable[[Random, str], str]]] = {
     "names": ("conll", make_names),
     "relations": ("jsonl", make_relation),
@@ -230,6 +320,8 @@ SAMPLES: dict[str, tuple[str, Callable[[Random, str], str]]] = {
     "roles": ("jsonl", make_roles),
     "answers": ("jsonl", make_answer),
     "stories": ("jsonl", make_story),
+    "translations": ("txt", make_translation),
+    "mails": ("jsonl", make_mail),
 }
 
 

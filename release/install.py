@@ -1,6 +1,6 @@
 """Install the wheels as a user would, on a machine without a compiler, and use them without a network.
 
-    OUT/*.whl  ->  a new environment per wheel and Python  ->  doctor and the first commands of the manual
+    OUT/*.whl  ->  a new environment per wheel and Python  ->  doctor, and docs/first-minute in two languages
 
     python release/install.py dist [--python python3.11 --python python3.13] [--torch-index URL]
 
@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,17 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REFUSED = "http://127.0.0.1:9"  # nobody listens on the port "discard"
-# Commands of the manual, and what their output must have.
-FIRST_COMMANDS = (
-    (("nearest", "en", "economy"), "market"),
-    (("nearest", "zh", "经济"), "金融"),
-)
-FIRST_CODE = """
-import polyseme
-elmo = polyseme.load("en")
-vectors = elmo.embed(["He sat on the river bank .", "The bank failed ."])
-print([v.shape for v in vectors])
-"""
+DOCS = Path(__file__).parent.parent / "docs"
+FIRST_PAGES = ("first-minute.md", "first-minute.zh-CN.md")
+BLOCK = re.compile(r"^```(bash|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+TOLERANCE = 0.02  # of a printed number, or that share of it: the wheels compute with different code
 
 
 class InstallError(Exception):
@@ -112,14 +109,41 @@ def check(installation: Installation) -> list[str]:
         expected = "ok" if native else "missing"
         if details["C library"]["state"] != expected:
             raise InstallError(f"{installation.wheel.name}: the C library: {details['C library']['detail']}")
-        for command, word in FIRST_COMMANDS:
-            if word not in installation.run("polyseme", *command, cwd=cwd):
-                raise InstallError(f"polyseme {' '.join(command)} does not print {word}")
-        shapes = installation.run("python", "-c", FIRST_CODE, cwd=cwd).strip()
-        if shapes != "[(7, 384), (4, 384)]":
-            raise InstallError(f"{installation.wheel.name}: embeds to {shapes}")
+        for page in FIRST_PAGES:
+            folder_of_page = cwd / page
+            folder_of_page.mkdir()
+            follow(DOCS / page, installation, folder_of_page)
     topics = ("Python", "torch", "C library", "bundled models", "exactness")
     return [f"{topic}: {details[topic]['detail']}" for topic in topics]
+
+
+def follow(page: Path, installation: Installation, cwd: Path) -> None:
+    """Run the commands and the code of a page, which must print what the page says."""
+    code, printed, shown = "", "", ""
+    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "text":
+            shown += block
+        elif kind == "python":
+            code += block
+        else:
+            for line in block.splitlines():
+                if line.startswith("polyseme "):
+                    printed += installation.run(*shlex.split(line, comments=True), cwd=cwd)
+    printed += installation.run("python", "-c", code, cwd=cwd)
+    if not is_same_but_for_rounding(printed, shown):
+        name = installation.wheel.name
+        raise InstallError(f"{name}: {page.name} says\n{shown}but this is printed:\n{printed}")
+
+
+def is_same_but_for_rounding(printed: str, shown: str) -> bool:
+    """Whether two texts differ in the last digits of numbers only."""
+    if NUMBER.sub("#", printed).split() != NUMBER.sub("#", shown).split():
+        return False
+    numbers = zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True)
+    return all(
+        math.isclose(float(first), float(second), rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        for first, second in numbers
+    )
 
 
 def main() -> None:

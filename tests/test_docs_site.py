@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import polyseme
+from browsing import CHROMIUM
 from test_verbs import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -69,28 +70,98 @@ def test_the_pictures_of_elmo_are_what_the_script_draws() -> None:
         assert picture.count("<rect") == 2 * 6 * 5 + 1  # each box also hides the arrows behind it
 
 
-def test_the_gallery_names_its_pictures_and_draws_them(tmp_path: Path) -> None:
-    listed = run("gallery.py", "--list")
-    names = [line.split()[0] for line in listed.stdout.splitlines()]
-    assert names == ["elmo", "map", "shares", "layers", "curve", "training", "speed"]
-    done = run("gallery.py", "elmo", "--out", tmp_path)
+def test_the_gallery_draws_every_picture_of_the_repository_once() -> None:
+    listed = run("gallery.py", "--list").stdout
+    files = re.findall(r"^ +(\S+\.(?:png|svg))$", listed, re.MULTILINE)
+    folders = [ROOT / "docs", ROOT / "benchmarks", *(ROOT / "models").iterdir()]
+    drawn = [path for folder in folders for ending in ("png", "svg") for path in folder.glob(f"*.{ending}")]
+    assert sorted(files) == sorted(path.relative_to(ROOT).as_posix() for path in drawn)
+
+
+def test_every_picture_of_the_gallery_is_on_a_page() -> None:
+    pages = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("benchmarks/*.md"),
+        *ROOT.glob("models/*/*.md"),
+    ]
+    shown = {
+        (page.parent / link).resolve()
+        for page in pages
+        for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    }
+    pictures = {*ROOT.glob("docs/*.png"), *ROOT.glob("docs/*.svg"), *ROOT.glob("benchmarks/*.png")}
+    assert pictures <= shown
+
+
+def test_the_gallery_draws_the_committed_pictures_again(tmp_path: Path) -> None:
+    done = run("gallery.py", "elmo", "training", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    for name in ("elmo.svg", "elmo.zh.svg"):
-        assert (tmp_path / name).read_bytes() == (ROOT / "docs" / name).read_bytes()
+    drawn = [path for path in tmp_path.rglob("*") if path.suffix in {".png", ".svg"}]
+    assert len(drawn) == 2 + 4
+    for path in drawn:
+        committed = ROOT / path.relative_to(tmp_path)
+        assert committed.exists()
+        if path.suffix == ".svg":
+            assert path.read_bytes() == committed.read_bytes()
+        else:  # versions of matplotlib differ by a few pixels
+            assert read_size(path) == read_size(committed)
+
+
+def test_a_picture_that_the_gallery_does_not_know_is_named() -> None:
     unknown = run("gallery.py", "maps")
     assert unknown.returncode == 1
-    assert unknown.stderr == f"maps: no such picture; there are {', '.join(names)}\n"
+    assert unknown.stderr.startswith("maps: no such picture; there are elmo, map, shares, book, ")
+
+
+def read_size(picture: Path) -> tuple[int, int]:
+    """Width and height of a PNG."""
+    data = picture.read_bytes()
+    assert data.startswith(b"\x89PNG")
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["layers", "map"])
-def test_a_plot_of_the_gallery_is_a_picture(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["benchmarks", "layers", "map", "explorer"])
+def test_a_picture_of_the_gallery_has_the_size_of_that_of_the_manual(name: str, tmp_path: Path) -> None:
+    if name == "explorer" and CHROMIUM is None:
+        pytest.skip("needs chromium: apt-get install chromium")
     done = run("gallery.py", name, "--out", tmp_path)
     if "could not be downloaded" in done.stderr:
         pytest.skip("the package index cannot be reached")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    drawn = sorted(tmp_path.rglob("*.png"))
+    assert drawn
+    for path in drawn:
+        assert read_size(path) == read_size(ROOT / path.relative_to(tmp_path))
+        assert path.stat().st_size > 10_000
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
+def test_the_walk_finds_what_is_wrong_with_a_page(tmp_path: Path) -> None:
+    body = '<div class="md-content">{}</div>'
+    (tmp_path / "zh").mkdir()
+    (tmp_path / "index.html").write_text(body.format('<p style="width:2000px">wide</p><img src="no.png">'))
+    (tmp_path / "zh" / "index.html").write_text(body.format("<p>Not a word of Chinese</p>"), encoding="utf-8")
+    done = run("walk.py", tmp_path)
+    assert done.returncode == 1
+    faults = done.stderr.splitlines()
+    for size in ("screen", "phone"):
+        assert f'/ ({size}): is wider than the page: p "wide"' in faults
+        assert f"/ ({size}): scrolls sideways" in faults
+        assert [
+            fault
+            for fault in faults
+            if fault.startswith(f"/ ({size}): http") and "no.png is not shown" in fault
+        ]
+        assert f"/zh ({size}): only 0% of its letters are Chinese" in faults
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
+def test_every_page_is_in_order_on_a_screen_and_on_a_phone(site: Path) -> None:
+    done = run("walk.py", site)
+    assert done.returncode == 0, done.stderr
 
 
 def test_formulas_become_mathml(site: Path) -> None:

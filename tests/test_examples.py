@@ -147,6 +147,8 @@ SAMPLE_TASKS = {
     "roles": "roles",
     "answers": "answers",
     "stories": "coref",
+    "translations": "translate",
+    "mails": "summarise",
 }
 
 
@@ -158,7 +160,7 @@ def read_words(path: Path) -> set[str]:
 def test_the_samples_have_new_names_and_nouns_in_their_test_part(example, tmp_path, capsys):
     example.main(tmp_path / "a")
     example.main(tmp_path / "b")
-    assert "6 samples of 240 train, 80 dev, 80 test examples" in capsys.readouterr().out
+    assert "8 samples of 240 train, 80 dev, 80 test examples" in capsys.readouterr().out
     listed = f"{example.NAMES} {example.NOUNS} {example.MEN} {example.WOMEN}"
     listed += " ".join(example.RELATIONS.values()).replace("-", " ")
     nouns = set(listed.split()) - {"office", "letter"}  # these are in patterns, too
@@ -170,9 +172,25 @@ def test_the_samples_have_new_names_and_nouns_in_their_test_part(example, tmp_pa
         counts = count_examples(SAMPLE_TASKS[name], "en", **paths)
         assert {part: count.examples for part, count in counts.sets.items()} == example.SIZES
         known = read_words(paths["train"]) | read_words(paths["dev"])
+        if name == "translations":  # its words are known, but not beside each other
+            continue
         new = read_words(paths["test"]) & nouns
         assert len(new) >= 8, name
         assert not new & known, name
+
+
+@pytest.mark.parametrize("example", ["write_samples"], indirect=True)
+def test_a_person_of_the_test_translations_stood_with_no_word_of_two_meanings_before(example, tmp_path):
+    example.main(tmp_path)
+    pairs: dict[str, set[tuple[str, str]]] = {}
+    for part in example.SIZES:
+        lines = (tmp_path / f"translations.{part}.txt").read_text(encoding="utf-8").splitlines()
+        found = [re.search(r"he (\w+) .* the (\w+) \.\t", line) for line in lines]
+        pairs[part] = {(match[1], match[2]) for match in found if match and match[2] in example.TWO_MEANINGS}
+    persons = {part: {person for person, _ in known} for part, known in pairs.items()}
+    assert len(persons["test"]) == 2 * len(example.PERSONS)
+    assert not persons["test"] & (persons["train"] | persons["dev"])
+    assert {word for _, word in pairs["test"]} == set(example.TWO_MEANINGS)
 
 
 @pytest.mark.parametrize("name", ["movie_reviews", "text_topics"])

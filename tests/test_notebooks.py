@@ -20,7 +20,8 @@ DOWNLOADS = {"change_in_speeches": "npm", "chinese_novel": "PyPI"}
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command: list[str | Path] = [sys.executable, FOLDER / "run.py", *arguments]
-    environment = os.environ | {"TMPDIR": str(folder)}
+    # Threads that wait for each other on a busy machine turned a minute into half an hour.
+    environment = os.environ | {"TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment)
 
 

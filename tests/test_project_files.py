@@ -31,9 +31,13 @@ def test_a_file_follows_its_schema(schema: str, names: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_citation_has_the_version_of_the_package() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+def test_the_citation_and_the_changelog_have_the_version_of_the_package_and_one_date() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    dated = re.search(rf"^version: {re.escape(version)}\ndate-released: (\d{{4}}-\d\d-\d\d)$", citation, re.M)
+    assert dated
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## [{version}] - {dated[1]}\n" in changes
 
 
 def test_the_contributing_guide_names_constants_that_exist():

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 from importlib import import_module
@@ -124,6 +125,45 @@ def test_an_sdist_has_every_file_of_the_project_and_no_other(script: Any, tmp_pa
     assert problems(*names, "PKG-INFO", LIBRARY) == [
         f"polyseme-0.2.0.tar.gz has {LIBRARY}, which is no file of the project"
     ]
+
+
+FIRST_PAGE = """
+```bash
+pip install polyseme
+polyseme nearest en virus   # a comment
+```
+```text
+0.726	38	vaccine
+```
+```python
+number = 0.5
+```
+```python
+print(f"half: {number}")
+```
+```text
+half: 0.51
+```
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+@pytest.mark.parametrize("script", ["install"], indirect=True)
+def test_an_installed_wheel_prints_what_the_first_page_says(script: Any, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "polyseme"
+    program.write_text('#!/bin/sh\n[ "$*" = "nearest en virus" ] && printf "0.725\\t38\\tvaccine\\n"\n')
+    program.chmod(0o755)
+    (programs / "python").symlink_to(sys.executable)
+    page = tmp_path / "page.md"
+    installation = script.Installation(tmp_path, tmp_path / PURE)
+    page.write_text(FIRST_PAGE, encoding="utf-8")
+    script.follow(page, installation, tmp_path)
+    for wrong in (FIRST_PAGE.replace("0.726", "0.826"), FIRST_PAGE.replace("vaccine", "tumour")):
+        page.write_text(wrong, encoding="utf-8")
+        with pytest.raises(script.InstallError, match=r"is printed:\n0.725\t38\tvaccine"):
+            script.follow(page, installation, tmp_path)
 
 
 def read_sbom() -> dict[str, Any]:

@@ -23,7 +23,15 @@ GENERATED = ("commands", "api")  # made by docs/site/reference.py
 # Sections of the navigation, in English and Chinese, and their pages.
 SECTIONS = {
     ("Start", "入门"): ("index", "first-minute", "how-elmo-works", "notebooks", "limits", "coming-from"),
-    ("Text to vectors", "从文本到向量"): ("segmentation", "embed", "pretrain", "language", "formats"),
+    ("Text to vectors", "从文本到向量"): (
+        "segmentation",
+        "embed",
+        "choose",
+        "pretrain",
+        "domain",
+        "language",
+        "formats",
+    ),
     ("Search by meaning", "按词义搜索"): ("search", "change-over-time", "book"),
     ("Tasks", "任务"): ("tasks", "answers", "coref", "roles", "summarise", "translate"),
     ("Serve and scale", "服务与规模"): ("serve", "deploy", "scale", "stores", "threat-model"),

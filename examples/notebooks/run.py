@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
 FOLDER = Path(__file__).parent
 LARGEST = 100_000  # bytes of a notebook
@@ -53,7 +53,7 @@ def main() -> None:
             sys.exit(f"{path}: no such notebook")
         try:
             notebook = run(path)
-        except CellExecutionError as error:
+        except (CellExecutionError, CellTimeoutError) as error:
             sys.exit(f"{path.name}: {error}")
         text = nbformat.writes(notebook) + "\n"
         if len(text.encode()) > LARGEST:

@@ -1,10 +1,7 @@
 """The page of a book in chromium: accessible, no wider than a phone, nothing loaded, names legible.
 
-The pictures of docs/book.md are made by these tests, from the pages of whole books:
-
-    polyseme sample moby-dick > moby.txt && polyseme book moby.txt --out books/en --title "Moby Dick"
-    polyseme book 红楼梦.txt --out books/zh
-    POLYSEME_BOOKS=books POLYSEME_SCREENSHOTS=docs python -m pytest tests/books/test_page_in_browser.py
+With POLYSEME_BOOKS=books, the pages of whole books in its folders en and zh are tested. The pictures of the
+manual are drawn by docs/site/gallery.py.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from browsing import CHROMIUM, SCREENSHOTS, axe_source
+from browsing import CHROMIUM, axe_source
 from polyseme.books.characters import Character
 from polyseme.books.mentions import Paragraph, count_mentions
 from polyseme.books.network import find_groups
@@ -108,7 +105,7 @@ def test_the_parts_of_the_page_are_pictured(browser: Any, page: Path, part: str,
     context = browser.new_context(viewport={"width": width - 240, "height": height - 220})
     tab = context.new_page()
     tab.goto(page.as_uri())
-    picture = Path(SCREENSHOTS or tmp_path) / f"book-{part}{'' if page.parent.name == 'en' else '.zh'}.png"
+    picture = tmp_path / f"book-{part}.png"
     if part == "top":
         tab.screenshot(path=picture)
     else:

@@ -1,7 +1,8 @@
 """Every view of the explorer in both languages and themes: accessible, and no wider than a phone.
 
 Needs Debian's chromium (`make test` installs it if it can). Screenshots go to a temporary folder or to
-$POLYSEME_SCREENSHOTS; POLYSEME_SCREENSHOTS=docs POLYSEME_TEXT=sanguo.txt makes those of the docs.
+$POLYSEME_SCREENSHOTS, with the usages of $POLYSEME_TEXT. The pictures of the manual are drawn by
+docs/site/gallery.py.
 """
 
 from __future__ import annotations
