@@ -141,6 +141,16 @@ def scikit_learn(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
 
 def sentence_transformers(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     """sentence-transformers: encode with batches of 512 texts."""
+    return encode_in_batches(elmo, sentences, 512)
+
+
+def sentence_transformers_default(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """sentence-transformers: encode with batches of 32 texts, its default."""
+    return encode_in_batches(elmo, sentences, 32)
+
+
+def encode_in_batches(elmo: polyseme.Elmo, sentences: list[str], size: int) -> Calls:
+    """A SentenceTransformer with batches of `size` texts."""
     from sentence_transformers import SentenceTransformer
 
     from polyseme.integrations.sentence_transformers import ElmoModule
@@ -148,7 +158,7 @@ def sentence_transformers(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     model = SentenceTransformer(modules=[ElmoModule(elmo)], device="cpu")
     return Calls(
         plain=lambda: elmo.embed(sentences, pool="mean"),
-        adapter=lambda: model.encode(sentences, batch_size=512, show_progress_bar=False),
+        adapter=lambda: model.encode(sentences, batch_size=size, show_progress_bar=False),
     )
 
 
@@ -270,6 +280,7 @@ ROWS: tuple[Row, ...] = (
     pandas_column,
     scikit_learn,
     sentence_transformers,
+    sentence_transformers_default,
     vectors_in_a_table,
     datasets_map,
     langchain,

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyseme.elmo import Elmo
+from polyseme.elmo import Elmo, check_loaded
 from polyseme.errors import UsageError, require
 from polyseme.text.validate import Sentences, list_values
 
@@ -97,7 +97,7 @@ class ElmoBatches(keras.utils.PyDataset):
         segment: As in `Elmo.embed`.
 
     Raises:
-        ValueError: If a text is empty or an argument is invalid.
+        ValueError: If there are no texts, one is empty, or an argument is invalid.
 
     Example:
         >>> batches = ElmoBatches(polyseme.load("en"), texts, labels)
@@ -119,10 +119,13 @@ class ElmoBatches(keras.utils.PyDataset):
         segment: str | None = None,
     ) -> None:
         super().__init__()
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
+        check_loaded(elmo, "elmo")
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size!r}, expected a whole number, 1 or more.")
         self._tokens = elmo.token_lists(texts, segment)
-        self._labels = None if labels is None else np.array(list_values(labels, "labels"))
+        if not self._tokens:
+            raise UsageError("There are no texts.")
+        self._labels = None if labels is None else _check_labels(list_values(labels, "labels"))
         if self._labels is not None and len(self._labels) != len(self._tokens):
             raise UsageError(f"{len(self._labels)} labels for {len(self._tokens)} texts. Pass one for each.")
         empty = [number for number, tokens in enumerate(self._tokens) if not tokens]
@@ -168,12 +171,20 @@ def make_vocabulary(texts: Iterable[Iterable[str]]) -> dict[str, int]:
     return {word: number for number, word in enumerate(words, start=UNKNOWN + 1)}
 
 
+def _check_labels(labels: list[Any]) -> NDArray[Any]:
+    """The labels as an array; Keras would fail at strings, and train on NaN to a loss of NaN."""
+    for number, label in enumerate(labels):
+        if not isinstance(label, int | np.integer):  # bool is one
+            raise UsageError(f"label {number} is {label!r:.40}, expected the number of a class.")
+    return np.array(labels, np.int64)
+
+
 def _join_rows(vectors: list[NDArray[np.float32]], n_tokens: int) -> NDArray[np.float16]:
     """A row of zeros, then the tokens of all texts: (1 + tokens, L, H) of (L, T, H), or (1 + tokens, H).
 
     torch rounds, because numpy takes seven times as long.
     """
-    shape = vectors[0].shape if vectors else (0, 0)
+    shape = vectors[0].shape
     joined = np.zeros((1 + n_tokens, *shape[:-2], shape[-1]), np.float16)
     out, start = torch.from_numpy(joined), 1
     for array in vectors:  # (L, T, H) or (T, H)

@@ -255,8 +255,8 @@ def test_a_mistyped_path_in_a_folder_that_exists_does_not_ask_the_hub(hub, elmo,
     with pytest.raises(FormatError) as problem:
         polyseme.load("user/lkae")
     assert str(problem.value) == (
-        "user/lkae: no such file or folder. Did you mean lake? The Hugging Face Hub was not asked, because the "
-        "folder user exists; for its repository of that name write user/lkae@main."
+        "user/lkae: no such file or folder. Did you mean lake? The Hugging Face Hub was not asked, because "
+        "the folder user exists; for its repository of that name write user/lkae@main."
     )
     assert hub.requests == []
     with pytest.raises(FormatError, match=r"user/lkae@main: .* no such repository on the Hugging Face Hub"):
@@ -276,7 +276,9 @@ def test_a_folder_named_as_the_user_hides_no_repository_of_the_cache(hub, elmo, 
 
 def test_a_hub_that_cannot_be_reached_is_asked_once(hub, monkeypatch, caplog):
     point_to(monkeypatch, "http://127.0.0.1:9")
-    with pytest.raises(FormatError, match=r"no such file or folder; not .* in the cache .* cannot be reached"):
+    with pytest.raises(
+        FormatError, match=r"no such file or folder; not .* in the cache .* cannot be reached"
+    ):
         polyseme.load("user/other")
     assert not any("Retrying" in record.getMessage() for record in caplog.records)
 

@@ -320,8 +320,7 @@ def _translate_errors(
             cause = problem.__cause__ or problem
             reason = f"the Hub cannot be reached ({_join_lines(cause)})"
         raise FormatError(
-            f"{repository}: no such file or folder; not (completely) in the cache "
-            f"{folder}, and {reason}."
+            f"{repository}: no such file or folder; not (completely) in the cache {folder}, and {reason}."
         ) from None
     except errors.EntryNotFoundError:
         raise FormatError(_describe_foreign(repository, f"it has no {native.CONFIG}")) from None
