@@ -104,7 +104,7 @@ def test_invalid_input_is_a_value_error_of_one_line(elmo):
     with pytest.raises(ValueError, match="There are no texts"):
         ElmoBatches(elmo, [])
     with pytest.raises(ValueError, match="label 1 is nan, expected the number of a class"):
-        ElmoBatches(elmo, TEXTS, [0, float("nan"), 0, 1])
+        ElmoBatches(elmo, TEXTS, [0, float("nan"), 0, 1])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="label 0 is 'pos', expected the number of a class"):
         ElmoBatches(elmo, TEXTS, ["pos", "neg", "pos", "neg"])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="sentence 1 is a missing value"):
