@@ -149,6 +149,18 @@ def sentence_transformers_default(elmo: polyseme.Elmo, sentences: list[str]) -> 
     return encode_in_batches(elmo, sentences, 32)
 
 
+def embed_in_calls(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """No other library: Elmo.embed in calls of 32 texts, which is what encode does by default."""
+    falling = sorted(sentences, key=len, reverse=True)
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: [
+            elmo.embed(falling[start : start + 32], pool="mean", progress=False)
+            for start in range(0, len(falling), 32)
+        ],
+    )
+
+
 def encode_in_batches(elmo: polyseme.Elmo, sentences: list[str], size: int) -> Calls:
     """A SentenceTransformer with batches of `size` texts."""
     from sentence_transformers import SentenceTransformer
@@ -281,6 +293,7 @@ ROWS: tuple[Row, ...] = (
     scikit_learn,
     sentence_transformers,
     sentence_transformers_default,
+    embed_in_calls,
     vectors_in_a_table,
     datasets_map,
     langchain,
