@@ -141,6 +141,28 @@ def scikit_learn(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
 
 def sentence_transformers(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     """sentence-transformers: encode with batches of 512 texts."""
+    return encode_in_batches(elmo, sentences, 512)
+
+
+def sentence_transformers_default(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """sentence-transformers: encode with batches of 32 texts, its default."""
+    return encode_in_batches(elmo, sentences, 32)
+
+
+def embed_in_calls(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
+    """No other library: Elmo.embed in calls of 32 texts, which is what encode does by default."""
+    falling = sorted(sentences, key=len, reverse=True)
+    return Calls(
+        plain=lambda: elmo.embed(sentences, pool="mean"),
+        adapter=lambda: [
+            elmo.embed(falling[start : start + 32], pool="mean", progress=False)
+            for start in range(0, len(falling), 32)
+        ],
+    )
+
+
+def encode_in_batches(elmo: polyseme.Elmo, sentences: list[str], size: int) -> Calls:
+    """A SentenceTransformer with batches of `size` texts."""
     from sentence_transformers import SentenceTransformer
 
     from polyseme.integrations.sentence_transformers import ElmoModule
@@ -148,7 +170,7 @@ def sentence_transformers(elmo: polyseme.Elmo, sentences: list[str]) -> Calls:
     model = SentenceTransformer(modules=[ElmoModule(elmo)], device="cpu")
     return Calls(
         plain=lambda: elmo.embed(sentences, pool="mean"),
-        adapter=lambda: model.encode(sentences, batch_size=512, show_progress_bar=False),
+        adapter=lambda: model.encode(sentences, batch_size=size, show_progress_bar=False),
     )
 
 
@@ -270,6 +292,8 @@ ROWS: tuple[Row, ...] = (
     pandas_column,
     scikit_learn,
     sentence_transformers,
+    sentence_transformers_default,
+    embed_in_calls,
     vectors_in_a_table,
     datasets_map,
     langchain,

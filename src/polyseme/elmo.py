@@ -1008,6 +1008,17 @@ def load(
     return Elmo(model, batch_tokens=batch_tokens, cache_bytes=cache_bytes).to(resolved)
 
 
+def check_loaded(model: object, name: str) -> None:
+    """Refuse what is not a loaded model.
+
+    Raises:
+        UsageError: If it is anything else, such as a path.
+
+    """
+    if not isinstance(model, Elmo):
+        raise UsageError(f"{name} is of type {type(model).__name__}, expected what polyseme.load returns.")
+
+
 def ensure_loaded(
     model: Elmo | str | Path,
     batch_tokens: int = BATCH_TOKENS,

@@ -484,6 +484,8 @@ def _weigh_keys(keys: Keys, weight: float) -> list[tuple[str | Array, float]]:
         return []
     if isinstance(keys, str) or (isinstance(keys, np.ndarray) and keys.ndim == 1):
         keys = [keys]
+    if not isinstance(keys, Sequence | np.ndarray):
+        raise UsageError(f"{keys!r:.60}: expected a word, a vector, or a list of them.")
     weighted: list[tuple[str | Array, float]] = []
     entry: Any  # checked here
     for entry in keys:

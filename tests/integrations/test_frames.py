@@ -151,6 +151,8 @@ def test_invalid_arguments_are_refused(options, message):
     arguments: dict[str, Any] = {"table": pa.table({"text": ["a"]}), "column": "text"} | options
     with pytest.raises(UsageError, match=message):
         add_vectors(model=polyseme.load("en-classic"), **arguments)
+    with pytest.raises(UsageError, match=r"model is of type NoneType, expected what polyseme\.load returns"):
+        embed_column(None, ["a"])  # type: ignore[arg-type]
 
 
 @pytest.mark.integrations

@@ -100,6 +100,12 @@ def test_most_similar_takes_the_arguments_of_gensim(words: WordVectors):
     assert all(ours[name].default == theirs[name].default for name in theirs)
 
 
+@pytest.mark.parametrize("key", [3, float("nan"), {"river"}, [3]])
+def test_what_is_neither_word_nor_vector_is_refused(words: WordVectors, key):
+    with pytest.raises(UsageError, match="expected a word, a vector, or"):
+        words.most_similar(key)
+
+
 def test_what_is_no_keyed_vectors_is_refused(words: WordVectors):
     with pytest.raises(UsageError, match="is of type dict, expected KeyedVectors of gensim"):
         WordVectors.from_gensim({"river": [1.0]})

@@ -101,8 +101,19 @@ def test_invalid_input_is_a_value_error_of_one_line(elmo):
         ElmoBatches(elmo, TEXTS, [0, 1, 0])
     with pytest.raises(ValueError, match="text 1 is empty"):
         ElmoBatches(elmo, ["a", ""])
-    with pytest.raises(ValueError, match="batch_size is 0"):
-        ElmoBatches(elmo, TEXTS, batch_size=0)
+    with pytest.raises(ValueError, match="There are no texts"):
+        ElmoBatches(elmo, [])
+    with pytest.raises(ValueError, match="label 1 is nan, expected the number of a class"):
+        ElmoBatches(elmo, TEXTS, [0, float("nan"), 0, 1])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="label 0 is 'pos', expected the number of a class"):
+        ElmoBatches(elmo, TEXTS, ["pos", "neg", "pos", "neg"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="sentence 1 is a missing value"):
+        ElmoBatches(elmo, ["a", None])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"elmo is of type str, expected what polyseme\.load returns"):
+        ElmoBatches("en", TEXTS)  # type: ignore[arg-type]
+    for size in (0, "3"):
+        with pytest.raises(ValueError, match=f"batch_size is {size!r}"):
+            ElmoBatches(elmo, TEXTS, batch_size=size)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="layer is 9"):
         ElmoBatches(elmo, TEXTS, layer=9)
 

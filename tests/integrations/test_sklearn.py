@@ -382,6 +382,7 @@ def test_an_invalid_parameter_of_the_vectorizer_is_a_value_error(model, options,
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
+        (None, "y is None, expected labels"),
         (["a"], "inconsistent numbers of samples"),
         (["a", "a"], "y has one class, a"),
         (["a", "a "], "white space"),

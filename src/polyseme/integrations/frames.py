@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from polyseme.choices import Direction, Pool
-from polyseme.elmo import Elmo
+from polyseme.elmo import Elmo, check_loaded
 from polyseme.errors import UsageError, require
 from polyseme.model.output import Layer
 from polyseme.text.validate import is_missing, list_sentences, list_values
@@ -78,6 +78,7 @@ def embed_column(
 
 def count_values(model: Elmo, options: Mapping[str, Any]) -> int:
     """Values of a vector with these options of `Elmo.embed`; refuses those that give several per text."""
+    check_loaded(model, "model")
     spec = model.plan_embedding([], **options).spec
     shape = spec.empty(model.config.layers, model.config.size).shape
     if len(shape) != 1:

@@ -254,8 +254,8 @@ class ElmoClassifier(ClassifierMixin, BaseEstimator):
 
     def _label(self, texts: list[str], y: Any) -> list[tuple[str, Any]]:
         """Rows for training: each text with its label, or with the list of its labels."""
-        check_consistent_length(texts, y)
         _refuse_missing(y)
+        check_consistent_length(texts, y)
         values = y if hasattr(y, "toarray") else np.asarray(y)
         if values.dtype.kind == "f":
             assert_all_finite(values, input_name="y")  # before scikit-learn casts infinity to an integer
@@ -526,6 +526,8 @@ def _list_tagged(X: Any, y: Any) -> tuple[list[tuple[list[str], list[Any]]], dic
 
 def _refuse_missing(y: Any) -> None:
     """Refuse labels that are missing before scikit-learn sorts them, which None and text cannot be."""
+    if y is None:
+        raise ValueError("y is None, expected labels.")
     if hasattr(y, "toarray"):  # a sparse matrix
         return
     values = y if isinstance(y, list | tuple) else np.asarray(y, object)

@@ -230,12 +230,11 @@ def test_names_of_repositories_and_paths_are_told_apart(name, expected):
 
 
 def test_wrong_names_get_one_line(hub, elmo, tmp_path, monkeypatch):
-    elmo.save(tmp_path / "models" / "river")
     with pytest.raises(FormatError) as problem:
         polyseme.load("models/rivre")
     assert str(problem.value) == (
-        "models/rivre: no such file or folder (did you mean models/river?), and no such repository on the "
-        "Hugging Face Hub. If it is private, log in with `hf auth login`, or set HF_TOKEN."
+        "models/rivre: no such file or folder, and no such repository on the Hugging Face Hub. If it is "
+        "private, log in with `hf auth login`, or set HF_TOKEN."
     )
     with pytest.raises(FormatError, match="not a name of the Hugging Face Hub"):
         polyseme.load("user/double--dash..")
@@ -249,6 +248,39 @@ def test_wrong_names_get_one_line(hub, elmo, tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "cache")
     with pytest.raises(FormatError, match=r"no such repository on the Hugging Face Hub\. If it is private"):
         polyseme.load(NAME)
+
+
+def test_a_mistyped_path_in_a_folder_that_exists_does_not_ask_the_hub(hub, elmo, tmp_path):
+    elmo.save(tmp_path / "user" / "lake")
+    with pytest.raises(FormatError) as problem:
+        polyseme.load("user/lkae")
+    assert str(problem.value) == (
+        "user/lkae: no such file or folder. Did you mean lake? The Hugging Face Hub was not asked, because "
+        "the folder user exists; for its repository of that name write user/lkae@main."
+    )
+    assert hub.requests == []
+    with pytest.raises(FormatError, match=r"user/lkae@main: .* no such repository on the Hugging Face Hub"):
+        polyseme.load("user/lkae@main")
+
+
+def test_a_folder_named_as_the_user_hides_no_repository_of_the_cache(hub, elmo, tmp_path):
+    commit = add_model(hub, elmo, tmp_path)
+    (tmp_path / "user").mkdir()
+    with pytest.raises(FormatError, match="was not asked"):
+        polyseme.load(NAME)
+    assert polyseme.load(NAME, revision="main").path == f"{NAME}@{commit}"
+    assert_same(polyseme.load(NAME), elmo)
+    assert polyseme.load(NAME, cache=tmp_path / "mine", revision="main").path != f"{NAME}@{commit}"
+    assert_same(polyseme.load(NAME, cache=tmp_path / "mine"), elmo)
+
+
+def test_a_hub_that_cannot_be_reached_is_asked_once(hub, monkeypatch, caplog):
+    point_to(monkeypatch, "http://127.0.0.1:9")
+    with pytest.raises(
+        FormatError, match=r"no such file or folder; not .* in the cache .* cannot be reached"
+    ):
+        polyseme.load("user/other")
+    assert not any("Retrying" in record.getMessage() for record in caplog.records)
 
 
 def test_a_damaged_model_is_named_by_its_repository(hub, elmo, tmp_path):

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from polyseme.errors import FormatError, PolysemeError, UsageError, require
+from polyseme.errors import FormatError, MissingExtraError, PolysemeError, UsageError, require
 from polyseme.formats.models import native
 from polyseme.formats.models.card import CardMetadata
 from polyseme.formats.models.pretrained import Pretrained
@@ -48,27 +48,30 @@ class Repository(NamedTuple):
         return self.name if self.revision is None else f"{self.name}@{self.revision}"
 
 
-def find_repository(path: str | Path) -> Repository | None:
+def find_repository(path: str | Path, cache: str | Path | None = None) -> Repository | None:
     """The repository that `path` names; None if it is a path.
 
-    A `Path`, anything that exists on disk, and names with the ending of a file are paths.
+    A `Path`, anything that exists on disk, and names with the ending of a file are paths. So is a name in a
+    folder that exists, such as a mistyped models/elmo, unless it has a revision or the cache has it.
     """
-    match = NAME.fullmatch(path) if isinstance(path, str) else None
-    if match is None or match["repository"].lower().endswith(FILE_ENDINGS) or os.path.exists(path):
+    repository = _parse_name(path)
+    if repository is None or (_is_in_folder(repository) and not _is_cached(repository, cache)):
         return None
-    return Repository(match["repository"], match["revision"])
+    return repository
 
 
-def choose_revision(path: str | Path, revision: str | None) -> Repository | None:
+def choose_revision(
+    path: str | Path, revision: str | None, cache: str | Path | None = None
+) -> Repository | None:
     """The repository that `path` names, at `revision` if that is not None.
 
     Raises:
         UsageError: There is a revision, but no repository, or a name with another revision.
 
     """
-    repository = find_repository(path)
     if revision is None:
-        return repository
+        return find_repository(path, cache)
+    repository = _parse_name(path)
     if repository is None:
         raise UsageError(
             f"{path}: `revision` is for repositories of the Hugging Face Hub, user/repository. Leave it out."
@@ -76,6 +79,43 @@ def choose_revision(path: str | Path, revision: str | None) -> Repository | None
     if repository.revision not in (None, revision):
         raise UsageError(f"{path}: the name has a revision already, and `revision` is {revision!r}.")
     return Repository(repository.name, revision)
+
+
+def describe_unasked(path: str | Path) -> str:
+    """Say that the Hub was not asked for a name because it is in a folder that exists; else nothing."""
+    repository = _parse_name(path)
+    if repository is None or not _is_in_folder(repository):
+        return ""
+    return (
+        f" The Hugging Face Hub was not asked, because the folder {_folder_of(repository)} exists; for its "
+        f"repository of that name write {repository.name}@main."
+    )
+
+
+def _parse_name(path: str | Path) -> Repository | None:
+    """The repository that `path` may name: nothing of that name exists on disk."""
+    match = NAME.fullmatch(path) if isinstance(path, str) else None
+    if match is None or match["repository"].lower().endswith(FILE_ENDINGS) or os.path.exists(path):
+        return None
+    return Repository(match["repository"], match["revision"])
+
+
+def _folder_of(repository: Repository) -> str:
+    return repository.name.partition("/")[0]
+
+
+def _is_in_folder(repository: Repository) -> bool:
+    """Whether the name, read as a path, is in a folder that exists; with a revision it is no path."""
+    return repository.revision is None and os.path.isdir(_folder_of(repository))
+
+
+def _is_cached(repository: Repository, cache: str | Path | None) -> bool:
+    try:
+        hub = _import_hub("Looking into its cache")
+    except MissingExtraError:
+        return False
+    folder = None if cache is None else str(Path(cache).expanduser())
+    return isinstance(hub.try_to_load_from_cache(repository.name, native.CONFIG, cache_dir=folder), str)
 
 
 def fetch_repository(
@@ -101,6 +141,7 @@ def fetch_repository(
     cached = None if cache is None else str(Path(cache).expanduser())
     bar = _make_progress_bar(hub)
     with _translate_errors(hub, repository, offline, cached):
+        _check_connection(hub, repository, offline, cached)
         config = hub.hf_hub_download(
             repository.name,
             native.CONFIG,
@@ -127,6 +168,21 @@ def fetch_repository(
     if not (Path(folder) / native.WEIGHTS).is_file():
         raise FormatError(_describe_foreign(repository, f"it has no {native.WEIGHTS}"))
     return Path(folder)
+
+
+def _check_connection(hub: ModuleType, repository: Repository, offline: bool, cache: str | None) -> None:
+    """Ask once for a repository that is not in the cache: a download tries for half a minute."""
+    revision = repository.revision
+    cached = hub.try_to_load_from_cache(repository.name, native.CONFIG, cache_dir=cache, revision=revision)
+    if offline or hub.constants.is_offline_mode() or cached is not None:
+        return
+    address = hub.hf_hub_url(repository.name, native.CONFIG, revision=revision)
+    try:
+        hub.get_hf_file_metadata(address, timeout=hub.constants.HF_HUB_ETAG_TIMEOUT)
+    except hub.errors.HfHubHTTPError:
+        return  # the Hub has answered; the download gets the same answer, or waits until the Hub has time
+    except hub.errors.HTTPError as problem:
+        raise hub.errors.LocalEntryNotFoundError(str(problem)) from problem
 
 
 def find_cached(repository: Repository) -> Path | None:
@@ -249,8 +305,8 @@ def _translate_errors(
         ) from None
     except errors.RepositoryNotFoundError:
         raise FormatError(
-            f"{repository}: no such file or folder{_suggest_path(repository)}, and no such repository on the "
-            f"Hugging Face Hub. If it is private, {LOG_IN}."
+            f"{repository}: no such file or folder, and no such repository on the Hugging Face "
+            f"Hub. If it is private, {LOG_IN}."
         ) from None
     except errors.RevisionNotFoundError:
         raise FormatError(
@@ -264,8 +320,7 @@ def _translate_errors(
             cause = problem.__cause__ or problem
             reason = f"the Hub cannot be reached ({_join_lines(cause)})"
         raise FormatError(
-            f"{repository}: no such file or folder{_suggest_path(repository)}; not (completely) in the cache "
-            f"{folder}, and {reason}."
+            f"{repository}: no such file or folder; not (completely) in the cache {folder}, and {reason}."
         ) from None
     except errors.EntryNotFoundError:
         raise FormatError(_describe_foreign(repository, f"it has no {native.CONFIG}")) from None
@@ -300,16 +355,6 @@ def _translate_push_errors(hub: ModuleType, name: str) -> Iterator[None]:
     except (RuntimeError, ValueError) as problem:  # an upload that failed; a card that is not accepted
         cause = problem.__cause__ or problem
         raise UsageError(f"{name}: cannot be written to the Hugging Face Hub: {_join_lines(cause)}") from None
-
-
-def _suggest_path(repository: Repository) -> str:
-    """Similar names in the folder that the name would be in, if it is a path with a mistake."""
-    from difflib import get_close_matches
-
-    folder, _, last = str(repository).partition("/")
-    entries = [entry.name for entry in Path(folder).iterdir()] if Path(folder).is_dir() else []
-    near = get_close_matches(last, entries, n=2)
-    return f" (did you mean {' or '.join(f'{folder}/{entry}' for entry in near)}?)" if near else ""
 
 
 def _join_lines(problem: BaseException) -> str:

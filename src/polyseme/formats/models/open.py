@@ -76,7 +76,7 @@ def open_pretrained(
     """
     source_path = Path(check_path(path, "the model", "a path or the name of a model")).expanduser()
     complete_write(source_path)  # a path of which a killed process left parts is no repository
-    repository = hub.choose_revision(path, revision)
+    repository = hub.choose_revision(path, revision, cache)
     if repository is None:
         model, source = _open(path, options, progress), make_portable(path)
     else:
@@ -296,7 +296,7 @@ def _describe_missing(path: Path) -> str:
     near = difflib.get_close_matches(path.name, [*names, *(entry.name for entry in folder.iterdir())], n=3)
     hint = f" Did you mean {' or '.join(near)}?" if near else "" if names else " Check the path."
     bundled = f", and no bundled model of that name (there are {', '.join(names)})" if names else ""
-    return f"{path}: no such file or folder{bundled}.{hint}"
+    return f"{path}: no such file or folder{bundled}.{hint}{hub.describe_unasked(str(path))}"
 
 
 def _join_names(files: list[Path]) -> str:
