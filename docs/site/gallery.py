@@ -208,11 +208,13 @@ class Gallery:
             draw_png([json.loads(line) for line in lines], self.path(f"{folder}/curves.png"))
 
     def draw_benchmarks(self) -> None:
-        """Perplexity against time, from the measurements in benchmarks/."""
+        """Perplexity against time, and the equal-time duel, from the measurements in benchmarks/."""
         for name in ("quality", "wikitext2"):
             command = [sys.executable, "benchmarks/quality.py", "--draw", f"benchmarks/{name}.json"]
             command += ["--picture", str(self.path(f"benchmarks/{name}.png"))]
             subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        command = [sys.executable, "benchmarks/duel.py", "--picture", str(self.path("benchmarks/duel.png"))]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
     def draw_speed(self) -> None:
         """Tokens per second by precision, of this machine; in no page."""
@@ -284,7 +286,9 @@ PICTURES = {
     "layers": Picture(Gallery.draw_layers, in_docs("layers", chinese=False)),
     "curve": Picture(Gallery.draw_curve, in_docs("curve", chinese=False)),
     "training": Picture(Gallery.draw_training, tuple(f"{folder}/curves.png" for folder in MODELS)),
-    "benchmarks": Picture(Gallery.draw_benchmarks, ("benchmarks/quality.png", "benchmarks/wikitext2.png")),
+    "benchmarks": Picture(
+        Gallery.draw_benchmarks, tuple(f"benchmarks/{name}.png" for name in ("quality", "wikitext2", "duel"))
+    ),
     "speed": Picture(Gallery.draw_speed, ()),
 }
 
