@@ -244,4 +244,9 @@ def app(environ, start_response):
         assert [request() for _ in range(4)] == [{"forked": True, "shape": [2, 8]}] * 4
     finally:
         server.terminate()
-        server.communicate(timeout=30)
+        try:
+            server.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            server.kill()  # or its open pipe fails a later test
+            server.communicate()
+            raise
