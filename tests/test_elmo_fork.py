@@ -245,7 +245,7 @@ def app(environ, start_response):
     finally:
         server.terminate()
         try:
-            server.communicate(timeout=60)
+            server.communicate(timeout=30)
         except subprocess.TimeoutExpired:
             server.kill()  # or its open pipe fails a later test
             server.communicate()

@@ -125,7 +125,7 @@ class ServerProcess:
         """Send a signal (0: none) and wait for the end; returns the exit code and the log."""
         if signal_number:
             self.process.send_signal(signal_number)
-        self.process.wait(120)
+        self.process.wait(60)
         if self._reader.is_alive():
             self._reader.join(10)
         if self.process.stderr is not None:

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @dataclass
 class _CachedResult(Generic[Result]):
-    """A result, or the place where one is being computed."""
+    """A result, or one that is being computed."""
 
     wholes: tuple[Index, ...]  # kept open, so that no other index gets their ids
     computing: threading.Lock = field(default_factory=threading.Lock)
